@@ -267,7 +267,7 @@ def checked_files() -> dict[str, dict[str, str]]:
 
     Files of the state never change, so a process that joins many batches reads each of them in full once.
     """
-    # The kernel is unpickled by value for each task, so a variable of this module would start empty each time.
+    # The kernel is pickled by value, so every join that a worker loads has variables of this module of its own.
     module: Any = sys.modules.setdefault(_CHECKED, ModuleType(_CHECKED))
     if not hasattr(module, "files"):
         module.files = {}

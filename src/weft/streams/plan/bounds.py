@@ -484,12 +484,8 @@ def _resolve_interval(times: TimeConditions, form: IntervalSpec, findings: Findi
         _add_unbounded(times, findings, lower=lower, upper=upper)
         return None
     if lower > upper:
-        findings.add(
-            "W2105",
-            f"empty bound {_format_range(lower, upper)} of the condition and WITHIN or the options",
-            times.location,
-            _add_line("swap the two ends or widen one of them", bounds),
-        )
+        message = f"empty bound {_format_range(lower, upper)} of the condition and WITHIN or the options"
+        findings.add("W2105", message, times.location, _add_line("swap the two ends or widen one of them", bounds))
         return None
     return Interval(left=left, lower=lower, upper=upper, declared_by=by)
 
@@ -543,12 +539,8 @@ def _add_unbounded(
     else:
         missing = f"there is no upper bound, so {other} may be any time after {one}"
         clause = f"AND {other} <= {one} + INTERVAL '1' HOUR"
-    findings.add(
-        "W2104",
-        f"the join of {format_name(times.right.alias)} would keep its rows forever: {missing}",
-        times.join.at,
-        f"add to ON, with the length that your data needs:\n{clause}",
-    )
+    message = f"the join of {format_name(times.right.alias)} would keep its rows forever: {missing}"
+    findings.add("W2104", message, times.join.at, f"add to ON, with the length that your data needs:\n{clause}")
 
 
 def _add_line(help: str, bounds: TimeBounds) -> str:

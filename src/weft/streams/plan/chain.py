@@ -148,13 +148,9 @@ def _add_unbounding_times(joining: Joining, rest: Sequence[Typed]) -> None:
     for part in rest:
         timed = {joining.times[s] for s in part.slots if s in joining.times}
         if right in timed and len(timed) > 1 and parse_comparison(part, joining.times, right) is None:
-            joining.findings.add(
-                "W2115",
-                "this condition on times filters pairs but is not a bound",
-                locate(part),
-                "a bound compares two event times and a constant, and is combined with other conditions by AND",
-                severity="note",
-            )
+            message = "this condition on times filters pairs but is not a bound"
+            help = "a bound compares two event times and a constant, and is combined with other conditions by AND"
+            joining.findings.add("W2115", message, locate(part), help, severity="note")
 
 
 def build_table_step(joining: Joining) -> Step | None:
@@ -162,12 +158,9 @@ def build_table_step(joining: Joining) -> Step | None:
     table = joining.right.spec
     assert isinstance(table, TableSpec)  # noqa: S101  # checked by the caller
     if joining.join.form is not None:
-        joining.findings.add(
-            "W2119",
-            f"WITHIN and WINDOW have no effect: {table.name!r} is a table, whose rows have no event time",
-            joining.join.form_at or joining.join.at,
-            "remove it; rows match by the keys alone",
-        )
+        message = f"WITHIN and WINDOW have no effect: {table.name!r} is a table, whose rows have no event time"
+        help = "remove it; rows match by the keys alone"
+        joining.findings.add("W2119", message, joining.join.form_at or joining.join.at, help)
     parts = _resolve_parts(joining, None, joining.conditions.residual)
     if parts is None:
         return None
@@ -191,20 +184,14 @@ def _build_kept_table(joining: Joining, table: TableSpec, parts: _ResolvedParts)
     at = joining.join.how_at or joining.join.at
     word = joining.join.how.upper()
     if table.reload == "batch":
-        joining.findings.add(
-            "W2119",
-            f"{word} JOIN keeps the unmatched rows of {table.name!r}, but the table is read again for each batch",
-            at,
-            "set 'reload' = 'start' for the table, or write a join that does not keep its rows",
-        )
+        message = f"{word} JOIN keeps the unmatched rows of {table.name!r}, but the table is read again for each batch"
+        help = "set 'reload' = 'start' for the table, or write a join that does not keep its rows"
+        joining.findings.add("W2119", message, at, help)
         return None
     if not joining.is_last:
-        joining.findings.add(
-            "W2119",
-            f"{word} JOIN of the table {table.name!r} is followed by a join of two streams",
-            at,
-            "join the streams first and the table last",
-        )
+        # Unmatched rows of the table have no time, so a later join of streams could not match them.
+        message = f"{word} JOIN of the table {table.name!r} is followed by a join of two streams"
+        joining.findings.add("W2119", message, at, "join the streams first and the table last")
         return None
     return KernelStep(
         number=0,
@@ -216,6 +203,7 @@ def _build_kept_table(joining: Joining, table: TableSpec, parts: _ResolvedParts)
         axis=None,
         residual=parts.residual,
         vectorised=parts.vectorised,
+        # The limits are for streams: a table is finite, and each of its rows is needed until the end.
         limits=replace(joining.join.limits, max_state_rows=None, max_rows_per_key=None),
         resolved=parts.resolved,
         bound_from="table",
@@ -309,12 +297,9 @@ class Chain:
     def _check_first_stream(self) -> bool:
         if any(m.is_stream for m in self.members[:2]):
             return True
-        self.findings.add(
-            "W2119",
-            "one of the first two sources of a statement must be a stream",
-            self.statement.first_at or self.statement.at,
-            "write the stream first in FROM and join the tables to it",
-        )
+        message = "one of the first two sources of a statement must be a stream"
+        help = "write the stream first in FROM and join the tables to it"
+        self.findings.add("W2119", message, self.statement.first_at or self.statement.at, help)
         return False
 
     def _find_conditions(

@@ -76,6 +76,7 @@ def find_idle_sides(
     """
     idle: dict[str, FrozenMap[str, int]] = {}
     for alias, wait in collect_timeouts(plan, default).items():
+        # Not before the start of the run: a job that was stopped for a day would find every side idle.
         since = max(started, last_rows.get(alias, started))
         if now - since >= wait:
             idle[alias] = FrozenMap(since=since)
@@ -106,6 +107,7 @@ def compute_clocks(plan: StatementPlan, now: int | None, before: tuple[Clock, ..
         # Unmatched rows that are emitted now had not expired in the previous batch, whose clocks bound their times.
         floors[left] = min(clock.left, shift_clock(earlier.right, -step.reach.greatest))
         floors[right] = min(clock.right, shift_clock(earlier.left, step.reach.least))
+        # A delayed row carries the times of all its sources; the bounds of earlier joins say how far they are apart.
         for other in step.left:
             if other != left and other in floors:
                 floors[other] = min(floors[other], shift_clock(floors[left], least.of(other, left)))
@@ -174,7 +176,8 @@ def _compute_step(step: KernelStep, lag: int) -> tuple[int, int]:
         return lag + reach.gap, lag + reach.gap
     left, right = reach.greatest, lag - reach.least
     if step.emit == "final" and reach.kind == "interval":
+        # A left row is matched when it expires, and its right rows must still be there.
         right = max(right, reach.upper - reach.lower)
-    elif step.emit == "final":
+    elif step.emit == "final":  # both sides stay until the window is closed
         left = max(left, lag + reach.greatest)
     return max(0, left), max(0, right)

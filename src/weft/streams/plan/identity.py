@@ -138,6 +138,7 @@ def _explain(part: str, keeps: Keeps) -> str:
 
 def _is_narrower(old: str, new: str) -> bool:
     """Whether every bound of the new string is inside the corresponding bound of the old one."""
+    # From the strings, which are all that a checkpoint stores of its plan.
     before, now = (text.split("; ") for text in (old, new))
     return len(before) == len(now) and all(_is_inside(a, b) for a, b in zip(before, now, strict=True))
 

@@ -59,7 +59,7 @@ def find_equal_keys(conjuncts: Iterable[Typed], right: int) -> tuple[tuple[Equal
         key = _parse_equal_key(part, right)
         if key is None:
             rest.append(part)
-        elif all((key.left, key.right) != (k.left, k.right) for k in keys):
+        elif all((key.left, key.right) != (k.left, k.right) for k in keys):  # a repeated key is dropped
             keys.append(key)
     return tuple(keys), tuple(rest)
 
@@ -239,12 +239,9 @@ def _have_no_common_type(part: Expr, scope: Scope, findings: Findings) -> bool:
     a, b = Field(source_text(part.left), one.dtype), Field(source_text(part.right), other.dtype)
     if common_type(a.dtype, b.dtype) is not None:
         return False
-    findings.add(
-        "W2121",
-        f"key {a.name} is {a.dtype} but {b.name} is {b.dtype}",
-        part.span.place if part.span else None,
-        f"declare both columns as {a.dtype} or both as {b.dtype}: values are read with the declared type",
-    )
+    message = f"key {a.name} is {a.dtype} but {b.name} is {b.dtype}"
+    help = f"declare both columns as {a.dtype} or both as {b.dtype}: values are read with the declared type"
+    findings.add("W2121", message, part.span.place if part.span else None, help)
     return True
 
 
@@ -259,22 +256,14 @@ def resolve_keys(
     for key in conditions.keys:
         dtype = key.typed.args[0].dtype
         if dtype.is_fraction:
-            findings.add(
-                "W2102",
-                f"key {_format(key.typed)} compares {dtype} values",
-                locate(key.typed),
-                "declare the columns as DECIMAL or BIGINT: floats are rounded and rarely equal",
-            )
+            help = "declare the columns as DECIMAL or BIGINT: floats are rounded and rarely equal"
+            findings.add("W2102", f"key {_format(key.typed)} compares {dtype} values", locate(key.typed), help)
             continue
         if key.is_cast:
             types = " and ".join(str(_uncast(a).dtype) for a in key.typed.args)
-            findings.add(
-                "W2111",
-                f"key {_format(key.typed)} compares {types} as {dtype}",
-                locate(key.typed),
-                "declare both columns with the same type",
-                severity="warning",
-            )
+            message = f"key {_format(key.typed)} compares {types} as {dtype}"
+            help = "declare both columns with the same type"
+            findings.add("W2111", message, locate(key.typed), help, severity="warning")
         keys.append(StepKey(left=key.left, right=key.right, dtype=dtype))
     return tuple(keys)
 
@@ -292,12 +281,9 @@ def _add_missing_key(
 ) -> None:
     computed = [c for c in conditions.residual if is_key_expression(c, right.number)]
     if computed:
-        findings.add(
-            "W2110",
-            f"{_format(computed[0])} compares a computed value, but a key must be a column of each side",
-            locate(computed[0]),
-            "declare the column with the type of the other side, or add the computed value to the stream",
-        )
+        message = f"{_format(computed[0])} compares a computed value, but a key must be a column of each side"
+        help = "declare the column with the type of the other side, or add the computed value to the stream"
+        findings.add("W2110", message, locate(computed[0]), help)
         return
     null_safe = next((c for c in conditions.residual if c.op == "<=>"), None)
     findings.add(
@@ -385,7 +371,7 @@ def resolve_batch_join(
             names.left,
             names.right,
             how=how,  # type: ignore[arg-type]  # one of the four kinds of join
-            project=JoinProjection(right_keys="keep"),
+            project=JoinProjection(right_keys="keep"),  # columns are found by their slots, which count both sides
         )
     except WeftError as cause:
         findings.add_error(cause, join.form_at or join.at)

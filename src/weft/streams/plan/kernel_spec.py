@@ -162,6 +162,7 @@ def program(typed: Typed, child: Callable[[Hashable], _Place]) -> tuple[Any, ...
         case "lit":
             return ("lit", typed.value, str(typed.dtype)) if _plain(typed.dtype) else None
         case "cast" if typed.dtype.is_integer and typed.args[0].dtype.is_integer:
+            # Arrow compares integers of different widths by itself.
             return program(typed.args[0], child)
         case "is_null":
             return _all("isnull", typed.args, child)
@@ -237,10 +238,11 @@ def _side(
         outer=step.how in (side, "full"),
         raw=bool(raw),
         limits=_share(step.limits, groups),
-        retention=max(0, kept - needed),
+        retention=max(0, kept - needed),  # what a match needs, the kernel computes from its clocks
     )
     if not raw:
         return task
+    # The only one: a side of several streams consists of rows that an earlier join has produced.
     stream = raw[0].stream
     slots = [column_slot(raw[0].number, i) for i in find_dedup_columns(stream)]
     return replace(
@@ -262,7 +264,7 @@ def _share(limits: Limits, groups: int) -> Limits:
     )
 
 
-def side_name(plan: StatementPlan, step: KernelStep, side: Literal["left", "right"]) -> str:
+def side_name(plan: StatementPlan, step: Step, side: Literal["left", "right"]) -> str:
     """Return the name of a side in messages: the alias of its source, or all aliases of a joined side."""
     numbers = step.left if side == "left" else (step.right,)
     return " + ".join(plan.source(n).alias for n in numbers)
@@ -272,6 +274,7 @@ def _residual(step: KernelStep, children: Layout) -> Residual | None:
     typed = step.residual
     if typed is None:
         return None
+    # Whole columns where Arrow can do it; a RowCondition is slower and is shipped with the expression language.
     code = program(typed, lambda slot: cast("_Place", children.place(slot)))
     if code is not None:
         return Residual(program=code)

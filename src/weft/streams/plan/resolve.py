@@ -24,7 +24,6 @@ from weft.streams.plan.resolved import (
     KernelStep,
     OutputColumn,
     StatementPlan,
-    Step,
     TableInput,
     column_slot,
 )
@@ -59,7 +58,7 @@ class SelectList:
         renamed: list[tuple[str, str]] = []
         for source, index, field in self.scope.star(item.star_of):
             name = field.name
-            if fold(name) in self._taken:
+            if fold(name) in self._taken:  # usual for keys, which both sides have
                 name = f"{source.alias}_{field.name}"
                 renamed.append((f"{source.alias}.{field.name}", name))
             expr = Ref(source.alias, field.name)
@@ -68,13 +67,9 @@ class SelectList:
             self._add_column(name, typed, item)
         if renamed:
             names = ", ".join(f"{column} is named {name}" for column, name in renamed)
-            self.findings.add(
-                "W2116",
-                f"in the result {names}, because the name{'s are' if len(renamed) > 1 else ' is'} already used",
-                item.at,
-                f"write {renamed[0][0]} AS <name> to choose a name",
-                severity="note",
-            )
+            message = f"in the result {names}, because the name{'s are' if len(renamed) > 1 else ' is'} already used"
+            help = f"write {renamed[0][0]} AS <name> to choose a name"
+            self.findings.add("W2116", message, item.at, help, severity="note")
 
     def _add_expression(self, item: ItemSpec) -> None:
         assert item.expr is not None  # noqa: S101  # checked by the caller
@@ -91,12 +86,8 @@ class SelectList:
 
     def _set_event_time(self, item: ItemSpec, typed: Typed) -> None:
         if typed.dtype != TIMESTAMP and not typed.dtype.is_integer:
-            self.findings.add(
-                "W2014",
-                f"_EVENT_TIME must be a timestamp or an integer in milliseconds, not {typed.dtype}",
-                item.at,
-                "write a TIMESTAMP column or CAST(... AS timestamp)",
-            )
+            message = f"_EVENT_TIME must be a timestamp or an integer in milliseconds, not {typed.dtype}"
+            self.findings.add("W2014", message, item.at, "write a TIMESTAMP column or CAST(... AS timestamp)")
         elif self.event_time is not None:
             self.findings.add("W2103", "duplicate _EVENT_TIME", item.at, "remove one of them")
         else:
@@ -121,14 +112,12 @@ def convert_to_sink(columns: tuple[OutputColumn, ...], sink: SinkSpec, findings:
     if sink.columns is None:
         return columns
     declared: Schema = sink.columns
+    # By name and order: a swap of two columns of one type would go unnoticed by either alone.
     names, expected = [c.name for c in columns], list(declared.names)
     if [fold(n) for n in names] != [fold(n) for n in expected]:
-        findings.add(
-            "W2120",
-            f"sink {sink.name!r} declares {', '.join(expected)} but the SELECT returns {', '.join(names)}",
-            sink.at,
-            "rename the columns of the SELECT with AS, in the order of the declaration",
-        )
+        message = f"sink {sink.name!r} declares {', '.join(expected)} but the SELECT returns {', '.join(names)}"
+        help = "rename the columns of the SELECT with AS, in the order of the declaration"
+        findings.add("W2120", message, sink.at, help)
         return columns
     converted = []
     for column, field in zip(columns, declared, strict=True):
@@ -142,12 +131,8 @@ def convert_to_sink(columns: tuple[OutputColumn, ...], sink: SinkSpec, findings:
                 f"write CAST(... AS {field.dtype}) AS {field.name}, or declare it {typed.dtype}",
             )
         elif typed.nullable and not field.nullable:
-            findings.add(
-                "W2120",
-                f"column {field.name!r} of sink {sink.name!r} is NOT NULL but the SELECT may return NULL",
-                sink.at,
-                f"remove NOT NULL, or write COALESCE(..., <value>) AS {field.name}",
-            )
+            message = f"column {field.name!r} of sink {sink.name!r} is NOT NULL but the SELECT may return NULL"
+            findings.add("W2120", message, sink.at, f"remove NOT NULL, or write COALESCE(..., <value>) AS {field.name}")
         typed = convert(typed, field.dtype)
         converted.append(OutputColumn(name=field.name, typed=typed, dtype=field.dtype, nullable=typed.nullable))
     return tuple(converted)
@@ -215,6 +200,7 @@ def _build_plan(job: JobSpec, statement: StatementSpec, findings: Findings) -> S
     if sources is None:
         return None
     chain = Chain(job, statement, sources, findings)
+    # WHERE comes first, because its conditions on one join become part of that join.
     where = () if statement.where is None else check_condition(statement.where, chain.scope(), findings)
     steps = chain.build_steps(where)
     # By identity: the same condition may be written twice and only one of the two have moved.
@@ -231,19 +217,8 @@ def _build_plan(job: JobSpec, statement: StatementSpec, findings: Findings) -> S
     if findings.errors:
         return None
     executor = KERNEL if kernel else LOOKUP if steps else PASS
-    return _assemble(statement, sources, steps, convert_times(combine_all(kept)), output, selected, executor)
-
-
-def _assemble(
-    statement: StatementSpec,
-    sources: Sequence[FromSource],
-    steps: Sequence[Step],
-    where: Typed | None,
-    output: tuple[OutputColumn, ...],
-    selected: SelectList,
-    executor: str,
-) -> StatementPlan:
-    read = find_read_columns(sources, steps, where, (*(c.typed for c in output), selected.event_time))
+    condition = convert_times(combine_all(kept))
+    read = find_read_columns(sources, steps, condition, (*(c.typed for c in output), selected.event_time))
     inputs = tuple(
         Input(number=s.number, alias=s.alias, stream=s.spec, columns=read[s.number], time=s.time)
         for s in sources
@@ -254,13 +229,13 @@ def _assemble(
         for s in sources
         if isinstance(s.spec, TableSpec)
     )
-    emits = [s.emit for s in steps if isinstance(s, KernelStep) and s.axis is not None]
+    emits = [s.emit for s in kernel if s.axis is not None]
     return StatementPlan(
         name=statement.name,
         inputs=inputs,
         tables=tables,
-        steps=tuple(steps),
-        where=where,
+        steps=steps,
+        where=condition,
         output=output,
         key_columns=tuple(selected.keys),
         event_time=selected.event_time,
@@ -277,8 +252,6 @@ _REASONS = {
     LOOKUP: "each row is looked up in static tables; no state is kept between batches",
     PASS: "one stream without a join; no state is kept between batches",
 }
-
-
 _KEPT_TABLE = "match flags of the table rows and a final flush; Spark does not support RIGHT and FULL JOIN of a stream with a table"
 
 
@@ -334,6 +307,7 @@ def plan_text(text: str, root: Path, *, file: str | None = None, env: Mapping[st
 def _plan_valid_statements(job: PartialJob, root: Path) -> list[Diagnostic]:
     """Return the planning errors of the valid statements of a job."""
     errors: list[Diagnostic] = []
+    # One by one, so that the errors of each can be kept or dropped as a whole.
     for statement in job.spec.statements:
         try:
             plan_job(replace(job.spec, statements=(statement,)), root)

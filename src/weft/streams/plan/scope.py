@@ -197,12 +197,8 @@ def read_sources(job: JobSpec, statement: StatementSpec, findings: Findings) -> 
     for number, (name, alias, at) in enumerate(entries):
         spec: StreamSpec | TableSpec | None = job.streams.get(name) or job.tables.get(name)
         if spec is None and name in written:
-            findings.add(
-                "W2108",
-                f"{name!r} is written by this job and cannot be read in it",
-                at,
-                f"declare {name} as an input stream of another job, or join its inputs here",
-            )
+            help = f"declare {name} as an input stream of another job, or join its inputs here"
+            findings.add("W2108", f"{name!r} is written by this job and cannot be read in it", at, help)
         elif spec is None:
             help = suggest(name, [*job.streams, *job.tables], "the job defines")
             findings.add("W2010", f"unknown stream or table {name!r}", at, help)
@@ -220,33 +216,20 @@ def _resolve_time(stream: StreamSpec, findings: Findings, *, is_required: bool) 
     if stream.event_time is not None:
         index = schema.find(stream.event_time)
         if index is None and stream.event_time.upper() != MESSAGE_TIME:
-            findings.add(
-                "W2114",
-                f"stream {stream.name!r} has no column {stream.event_time!r} for the event time",
-                stream.at,
-                suggest(stream.event_time, schema.names, "columns are"),
-            )
+            message = f"stream {stream.name!r} has no column {stream.event_time!r} for the event time"
+            findings.add("W2114", message, stream.at, suggest(stream.event_time, schema.names, "columns are"))
         return stream, index
     if not is_required:
         return stream, None
     times = [i for i, f in enumerate(schema) if f.dtype in (TIMESTAMP, TIMESTAMP_NTZ)]
     if len(times) == 1:  # a note, because a second TIMESTAMP column would make it ambiguous
         name = schema.fields[times[0]].name
-        findings.add(
-            "W2114",
-            f"stream {stream.name!r} has no event time; its only TIMESTAMP column {name!r} is used",
-            stream.at,
-            f"add 'event.time.field' = '{name}' to its WITH",
-            severity="note",
-        )
+        message = f"stream {stream.name!r} has no event time; its only TIMESTAMP column {name!r} is used"
+        findings.add("W2114", message, stream.at, f"add 'event.time.field' = '{name}' to its WITH", severity="note")
         return replace(stream, event_time=name), times[0]
     names = format_list(schema.fields[i].name for i in times) if times else "none"
-    findings.add(
-        "W2114",
-        f"stream {stream.name!r} is joined by time but has no event time; its TIMESTAMP columns: {names}",
-        stream.at,
-        "add 'event.time.field' = '<column>' to its WITH",
-    )
+    message = f"stream {stream.name!r} is joined by time but has no event time; its TIMESTAMP columns: {names}"
+    findings.add("W2114", message, stream.at, "add 'event.time.field' = '<column>' to its WITH")
     return stream, None
 
 

@@ -35,6 +35,7 @@ _MAX_REFUSED_TOKENS = 20  # a binary file consists of refused tokens
 
 def _tokenize_job(substitution: SubstitutedText, findings: list[Diagnostic]) -> tuple[list[Token], Origin]:
     """Return the tokens up to the first unterminated one, and the text with blanks for comments."""
+    # Blanks take the place of comments, so that every offset is still one of the text.
     text, comment = strip_comments(substitution.text)
     origin = Origin(text, substitution.source)
     tokens, complete = tokenize(text, "stream")
@@ -82,7 +83,7 @@ def _split_statements(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 _HEAD, _LONGEST_WORD = 12, 20
-"""The most words before the columns and options of a statement, and the most characters of its first word."""
+"""How many words before the columns and options of a statement count, and how many characters of its first word."""
 
 
 def _parse_statement(tokens: list[Token], origin: Origin, findings: list[Diagnostic]) -> Statement | None:
@@ -212,7 +213,7 @@ class _StatementParser(SelectParser):
 
 
 MAX_CHARACTERS = 1_000_000
-"""The most characters of a job."""
+"""The maximum number of characters of a job."""
 
 
 def parse_job(text: str, *, file: str | None = None, env: Mapping[str, str] = {}) -> JobSyntax:
@@ -230,9 +231,8 @@ def parse_job(text: str, *, file: str | None = None, env: Mapping[str, str] = {}
      = help: did you mean STREAM?
     """
     if not isinstance(text, str):
-        raise ArgumentError(
-            f"a job must be a string, not {type(text).__name__}", help="pass the content of a .sql file"
-        )
+        message = f"a job must be a string, not {type(text).__name__}"
+        raise ArgumentError(message, help="pass the content of a .sql file")
     if len(text) > MAX_CHARACTERS:
         raise StreamSqlError(
             f"the job has {len(text):,} characters; the maximum is {MAX_CHARACTERS:,}",
@@ -243,7 +243,7 @@ def parse_job(text: str, *, file: str | None = None, env: Mapping[str, str] = {}
     substitution = substitute_variables(text, env, file)
     tokens, origin = _tokenize_job(substitution, findings)
     is_truncated = any(d.code == "W0202" for d in findings)
-    findings += substitution.findings
+    findings += substitution.findings  # in the order of the text only after `sort_findings`
     statements: list[Statement] = []
     invalid: list[list[Token]] = []
     # Each statement is parsed by itself, so that an error in one does not hide those in others.
@@ -270,7 +270,7 @@ def read_job_text(path: Path, label: str | None = None) -> str:
     """Return the text of a job file; errors name it `label`, by default its path."""
     file = label or str(path)
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")  # editors on Windows begin a file with a byte order mark
     except UnicodeDecodeError as cause:
         # The bytes before the first invalid one determine its line and column.
         before = cause.object[: cause.start].decode("utf-8", errors="replace")

@@ -25,7 +25,7 @@ from weft.core.types import LONG, TIMESTAMP, Field, Schema
 from weft.errors import Code, Diagnostic, StreamSqlError
 from weft.streams.sql.job import parse_job, sort_findings
 from weft.streams.sql.options import READERS, Owner, find_option, options_of, read_options
-from weft.streams.sql.queries import Input, Names, build_statement
+from weft.streams.sql.queries import Input, Names, StatementBuilder
 from weft.streams.sql.spec import MESSAGE_TIME, JobSpec, SinkSpec, StatementSpec, StreamSpec, TableSpec
 from weft.streams.sql.syntax import (
     CreateStream,
@@ -80,6 +80,7 @@ class _Definition:
             self.add_finding("W2016", message, "use letters, digits, spaces and - _ . in the name")
 
     def _check_path(self) -> None:
+        # By the text alone; links that lead outside are followed when the job is planned.
         path = str(self.values.get("path", ""))
         if escapes_folder(path):
             help = "write a path inside the workspace, or an absolute path"
@@ -98,6 +99,7 @@ class _Definition:
         kind = self._find_connector()
         if kind is None:
             return FrozenMap()
+        # Policies are fields of the spec; what remains is for the reader or writer of the connector.
         values = {k: v for k, v in self.values.items() if k not in _POLICIES}
         values = {"connector": kind, **values}
         self._set_format(kind, values)
@@ -115,7 +117,7 @@ class _Definition:
         if self.has_option("connector"):
             return None  # its value is invalid, which is already reported
         for key, kind in (("path", "files"), ("topic", "kafka")):
-            if self.has_option(key):
+            if self.has_option(key):  # with an invalid value too: the connector is clear
                 return kind
         if not self.has_only_known_options:
             return None
@@ -308,6 +310,8 @@ def read_partial(text: str, *, file: str | None = None, env: Mapping[str, str] =
     spec = lowering.build()
     if not lowering.findings:
         return PartialJob(spec=spec, findings=(), affected=frozenset())
+    # Errors of the planner may be consequences of these findings: a statement is affected by a finding in itself, in one
+    # of its inputs or in its sink.
     offsets = [d.at.start for d in lowering.findings if isinstance(d.at, Source)]
     invalid = [s for s in syntax.statements if any(s.at.start <= at <= s.at.end for at in offsets)]
     unparsed = syntax.unparsed
@@ -429,18 +433,19 @@ class _Lowering:
             if sink is None:
                 continue
             key = sink.name.casefold()
+            # A statement and its checkpoint have the name of the sink, so a sink has one statement.
             if key in written:
                 help = f"a sink has one statement; the first is in line {written[key]}"
                 self.add_finding("W2009", f"two statements write the sink {sink.name!r}", help, name.at)
                 continue
             written[key] = name.at.line
-            yield build_statement(query, sink, self.sink_options.get(key, ()), names, self.findings)
+            yield StatementBuilder(query, sink, self.sink_options.get(key, ()), names, self.findings).build()
 
     def _build_printed(self, query: Select, name: str, number: int, names: Names) -> StatementSpec:
         """Return the statement of a query without a sink: its rows are printed."""
         sink_name = name if number == 1 else f"{name}_{number}"
         sink = SinkSpec(name=sink_name, connector=FrozenMap(connector="console"))
-        return build_statement(query, sink, (), names, self.findings)
+        return StatementBuilder(query, sink, (), names, self.findings).build()
 
     def _find_sink(self, name: Name) -> SinkSpec | None:
         sink = self.inputs.get(name.text.casefold())

@@ -38,7 +38,7 @@ def _fail(message: str, help: str) -> NoReturn:
 def _read_text(value: str, _: Words) -> str:
     if not value.strip():
         _fail("the value is empty", "write a value, or remove the option")
-    if "\0" in value:
+    if "\0" in value:  # neither a path nor a topic can contain one
         _fail("the value has a NUL character", "remove it")
     return value
 
@@ -73,6 +73,7 @@ def _read_length(value: str, _: Words) -> Duration:
 
 
 def _read_bounds(value: str, _: Words) -> Bounds:
+    # [a, b] and a..b, or one end alone, which counts from 0
     match = _BOUNDS.fullmatch(value.strip())
     low, high = (match["a"] or match["c"], match["b"] or match["d"]) if match else ("0s", value)
     lower, upper = Duration.parse(low, signed=True), Duration.parse(high, signed=True)
@@ -82,7 +83,7 @@ def _read_bounds(value: str, _: Words) -> Bounds:
 
 
 def _read_character(value: str, _: Words) -> str:
-    value = {"\\t": "\t"}.get(value, value)
+    value = {"\\t": "\t"}.get(value, value)  # SQL strings have no escapes
     if len(value) != 1 or value in "\r\n":
         _fail(f"{value!r} is not one character", r"write one character, for example ',' or '\t'")
     return value
@@ -191,6 +192,7 @@ def _suggest(help: str) -> _Help:
     return lambda _key, _value: help
 
 
+# The first match counts, so a single key comes before the pattern that includes it.
 _FOREIGN: tuple[tuple[str, str, _Help], ...] = (
     (r"join\.timeout", "is not supported: it limits how long to wait, not which rows match", _suggest_bound),
     (r"join\.unbounded", "is not supported: the state of a join without a bound grows forever",

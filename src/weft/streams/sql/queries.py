@@ -201,14 +201,9 @@ class Names:
         return definition
 
 
-def build_statement(
-    query: Select, sink: SinkSpec, sink_options: tuple[OptionSyntax, ...], names: Names, findings: list[Diagnostic]
-) -> StatementSpec:
-    """Return the spec of a query; its join options are in its own WITH and in that of its sink."""
-    return _Query(query, sink, sink_options, names, findings).build()
+class StatementBuilder:
+    """Builds the spec of a query; its join options are in its own WITH and in that of its sink."""
 
-
-class _Query:
     def __init__(
         self,
         query: Select,
@@ -224,9 +219,11 @@ class _Query:
         self.values = read_options(self.options, "join", findings)
 
     def add_finding(self, code: Code, message: str, help: str, at: Source | None) -> None:
+        """Add an error."""
         self.findings.append(Diagnostic(code, message, help=help, at=at))
 
     def build(self) -> StatementSpec:
+        """Return the spec after adding all findings."""
         self._check_aliases()
         self._check_option_aliases()
         window_join = self._find_window_join()
@@ -268,6 +265,7 @@ class _Query:
         options = {o.key: o for o in sink_options if o.key.startswith("join.")}
         for option in self.query.options:
             other = options.get(option.key)
+            # Both statements of `CREATE STREAM .. WITH (..) AS SELECT .. WITH (..)` may repeat an option.
             if other is not None and other.value != option.value:
                 message = f"option {option.key!r} is {other.value!r} in the first WITH but {option.value!r} here"
                 self.add_finding("W2003", message, "remove one of them", option.value_at)
@@ -336,6 +334,7 @@ class _Query:
         options = self._select_options(alias)
         form, values = None, options.values
         if number in self._find_stream_joins():
+            # The column only repeats, in the style of Flink, what the declaration of the stream says; it is checked.
             for window in (join.window, tail):
                 if window is not None:
                     self._check_time_column(window, number)

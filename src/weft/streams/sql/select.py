@@ -42,7 +42,7 @@ class OptionParser(Parser):
         for option in self.parse_list(self.parse_option):
             if option.key in options:
                 self.add_finding("W2003", f"duplicate option {option.key!r}", option.key_at, "remove one of them")
-            options.setdefault(option.key, option)
+            options.setdefault(option.key, option)  # the first counts, for the errors of later checks
         self.expect_token(TokenType.R_PAREN, ", or ) after an option")
         return tuple(options.values())
 
@@ -189,12 +189,8 @@ class JoinParser(OptionParser):
         at = self.locate(start)
         if before.microseconds + after.microseconds < 0:
             low = Duration(-before.microseconds)
-            self.add_finding(
-                "W2105",
-                f"empty bound: it starts at {low} and ends at {after}",
-                at,
-                "WITHIN (before, after) means a right time from left - before to left + after",
-            )
+            help = "WITHIN (before, after) means a right time from left - before to left + after"
+            self.add_finding("W2105", f"empty bound: it starts at {low} and ends at {after}", at, help)
         return WithinSyntax(before=before, after=after, at=at)
 
     def parse_window(self) -> WindowSyntax:
@@ -311,6 +307,7 @@ class SelectParser(JoinParser):
         """Parse ``*`` or ``name.*`` if it comes next; return the name and the end offset."""
         if self.match(TokenType.STAR):
             return None, self.prev.end + 1
+        # Looked ahead, because `name.column` begins like `name.*`.
         third = self.tokens[min(self.index + 2, len(self.tokens) - 1)]
         if self.next.token_type == TokenType.DOT and third.token_type == TokenType.STAR:
             name = self.parse_name("a name").text
@@ -325,6 +322,7 @@ class SelectParser(JoinParser):
         clauses: dict[str, Any] = {}
         while not self.is_at_end:
             word = self.word()
+            # In any order, because other systems differ in it.
             if word not in _TAIL:
                 self._fail_misplaced(word)
             key = {"WITH": "options"}.get(word, word.lower())
