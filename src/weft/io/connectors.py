@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from weft.core.names import find_similar, format_list
+from weft.core.names import format_list, suggest
 from weft.errors import Code, Diagnostic, ResolutionError
 from weft.io.datasource import DataSource
 from weft.io.options import csv_options, is_encoding, is_set, jdbc_url
@@ -53,7 +53,7 @@ class Connector:
     refuses: Callable[[DataSource], Problem | None] = _accept
 
 
-_REGISTERED: dict[str, Connector] = {}
+_REGISTERED: dict[str, Connector] = {}  # a later registration of a kind replaces the earlier one
 
 
 def register(connector: Connector) -> None:
@@ -105,8 +105,7 @@ def check_datasource(source: DataSource) -> tuple[Diagnostic, ...]:
     findings = []
     for name, value in source.options.items():
         if name not in connector.options:
-            close = find_similar(name, connector.options, most=1)
-            help = f"did you mean {close[0]!r}?" if close else f"options are {format_list(connector.options)}"
+            help = suggest(name, connector.options, "options are", most=1)
             message = f"a datasource of type {source.type} has no option {name!r}"
             findings.append(Diagnostic("W1002", message, help=help, at=source.at.key(f"options.{name}")))
         elif (problem := _value_problem(name, value)) is not None:

@@ -94,14 +94,10 @@ def credentials_of(source: DataSource, root: Path) -> Credentials:
     """Return the credentials that a datasource refers to; without a reference they are empty."""
     if source.credential_ref is None:
         return Credentials()
-    at = source.at.of("credential_ref")
-    return read_credentials(source.credential_ref, root, f"datasource {source.id!r}", at=at)
-
-
-def read_credentials(reference: str, root: Path, owner: str, *, at: Source | None = None) -> Credentials:
-    """Return what a reference holds; a string without a colon is a password or token alone."""
-    text = read_secret(reference, root, owner, at=at)
+    at, owner = source.at.of("credential_ref"), f"datasource {source.id!r}"
+    text = read_secret(source.credential_ref, root, owner, at=at)
     if not text.startswith("{"):
+        # A string without a colon is a password or token alone; a password may contain colons itself.
         user, colon, password = text.partition(":")
         return Credentials(user, password) if colon else Credentials("", text)
     try:
@@ -109,7 +105,7 @@ def read_credentials(reference: str, root: Path, owner: str, *, at: Source | Non
         return Credentials(str(values.get("user", "")), str(values["password"]))
     except (ValueError, KeyError, AttributeError, RecursionError) as cause:
         raise ResolutionError(
-            f"the credential {reference!r} of {owner} is not a JSON object with a password",
+            f"the credential {source.credential_ref!r} of {owner} is not a JSON object with a password",
             code="W1318",
             help='write {"user": "...", "password": "..."} or user:password',
             at=at,

@@ -128,6 +128,7 @@ def plain_path(path: str) -> str:
 
 def _remote(prefix: str, path: str, at: Source | None) -> str:
     whole = f"{prefix.rstrip('/')}/{path.lstrip('/')}" if prefix else path
+    # A remote store has no links, so the text of the path decides; some stores resolve ".." themselves.
     if ".." in whole.split("/") or escapes_folder(path.lstrip("/")):
         raise _outside(path, prefix, at)
     return whole
@@ -139,14 +140,10 @@ def _confined(base: Path, whole: Path, path: str, at: Source | None) -> None:
         raise _outside(path, str(base), at)
     real = base.resolve()
     # Links in a pattern are followed up to its first wildcard; each file that it matches is checked on its own.
-    entries = (whole, *map(Path, glob.glob(str(whole)))) if _has_pattern(whole) else (whole,)  # noqa: PTH207
-    for entry in entries:
+    matches = glob.glob(str(whole)) if _WILDCARDS.search(str(whole)) else ()  # noqa: PTH207
+    for entry in (whole, *map(Path, matches)):
         if not _certain(entry).resolve().is_relative_to(real):
             raise _outside(path, str(base), at)
-
-
-def _has_pattern(path: Path) -> bool:
-    return _WILDCARDS.search(str(path)) is not None
 
 
 def _certain(path: Path) -> Path:
@@ -190,5 +187,6 @@ def _below(folder: Path) -> list[Path]:
         file
         for file in folder.rglob("*")
         if file.is_file()
+        # Folders of partitions, such as `_period=2026-01`, hold data although they start with an underscore.
         and not any(part.startswith(_HIDDEN) and "=" not in part for part in file.relative_to(folder).parts)
     ]

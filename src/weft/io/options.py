@@ -15,7 +15,7 @@ from weft.errors import ResolutionError
 from weft.io.datasource import DataSource
 
 POSTGRES_BYTES = 63
-"""The longest name in PostgreSQL."""
+"""The longest name in PostgreSQL, which cuts a longer one off without an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +46,15 @@ def csv_options(source: DataSource | None, *, published: bool = False) -> CsvOpt
     if source is None or source.type != "csv":
         return CsvOptions(multiline=True if source is None or published else None)
     options = source.options
+    multiline = is_set(source, "multiline", default=False) if "multiline" in options else None
     return CsvOptions(
         delimiter=str(options.get("delimiter", ",")),
         has_header=is_set(source, "has_header", default=True),
         encoding=str(options.get("encoding", "UTF-8")),
         quote=str(options.get("quote", '"')),
-        multiline=True if published else _flag(source, "multiline"),
+        multiline=True if published else multiline,
         escape_formulas=is_set(source, "escape_formulas", default=False),
     )
-
-
-def _flag(source: DataSource, name: str) -> bool | None:
-    return is_set(source, name, default=False) if name in source.options else None
 
 
 def is_set(source: DataSource | None, name: str, *, default: bool) -> bool:
@@ -78,6 +75,7 @@ def is_utf8(encoding: str) -> bool:
 def is_encoding(value: Any) -> bool:
     """Whether an option names an encoding that Python knows."""
     try:
+        # Encoding, not `codecs.lookup`: Python also knows codecs that convert no text, such as base64.
         return isinstance(value, str) and bool("".encode(value) or True)
     except LookupError:
         return False
@@ -90,8 +88,9 @@ def jdbc_url(source: DataSource) -> str:
 
 def read_header(file: Path, options: CsvOptions) -> tuple[str, ...]:
     """Return the fields of the first line; raise `ResolutionError` W1318 when it cannot be read."""
-    encoding = "utf-8-sig" if options.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else options.encoding
     try:
+        # Programs such as Excel begin a file with a byte order mark, which is not part of the first name.
+        encoding = "utf-8-sig" if is_utf8(options.encoding) else options.encoding
         with file.open(encoding=encoding, newline="") as lines:
             header = next(csv.reader(lines, delimiter=options.delimiter, quotechar=options.quote), [])
     except (OSError, UnicodeError, LookupError, csv.Error) as cause:

@@ -98,7 +98,7 @@ def test_a_setting_that_a_server_does_not_take_is_told(tmp_path: Path, connect_s
     root = workspace(tmp_path, f"spark: {{remote: '{connect_server}', conf: {{spark.executor.memory: 1g}}}}\n")
     ran = weft(*RUN, root=root)
     assert (ran.code, ran.codes) == (1, ["W1808"])
-    assert "does not take spark.executor.memory = 1g" in ran.document["diagnostics"][0]["message"]
+    assert "rejects the setting spark.executor.memory = 1g" in ran.document["diagnostics"][0]["message"]
 
 
 @pytest.mark.slow

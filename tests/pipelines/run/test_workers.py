@@ -99,7 +99,7 @@ NOW = f"{sys.version_info.major}.{sys.version_info.minor}"
     [
         (f'{{"python": "{NOW}.1", "packages": {{"numpy": null, "pyarrow": "26.0.1"}}}}', "has no numpy"),
         (f'{{"python": "{NOW}.1", "packages": {{"numpy": "1.25.9", "pyarrow": "17.0"}}}}', "numpy 1.25.9, older than 1.26 and pyarrow 17.0, older than 18"),
-        ('{"python": "3.2.1", "packages": {"numpy": "2.0", "pyarrow": "26.0"}}', f"Python 3.2.1 at {{}} for workers, and Python {NOW} for the driver"),
+        ('{"python": "3.2.1", "packages": {"numpy": "2.0", "pyarrow": "26.0"}}', f"the workers run Python 3.2.1 at {{}} and the driver runs Python {NOW}"),
         ("hello", "is not a working Python: it printed nothing"),
     ],
     ids=["missing", "old", "version", "other"],

@@ -130,7 +130,7 @@ def test_files_are_read_by_their_ending(root: Path) -> None:
         ("a.csv", "", "has no header"),
         ("a.csv", "x,x\n1,2\n", "has the column 'x' twice"),
         ("a.json", "{", "is not valid JSON"),
-        ("a.json", "1\n", "does not hold rows"),
+        ("a.json", "1\n", "does not contain rows"),
     ],
 )
 def test_files_that_are_no_tables(root: Path, name: str, content: str, message: str) -> None:

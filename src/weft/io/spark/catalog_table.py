@@ -69,6 +69,7 @@ def publish_table(
     A merge has staged the whole table, so it replaces all of it.  Rows that are appended `again` are added only as
     far as the table does not have them.
     """
+    # A merge is staged as files first, because Spark cannot read and overwrite a table in one query.
     rows = session.read.parquet(str(stage))
     if not session.catalog.tableExists(name):
         _created(rows, name)
@@ -87,6 +88,7 @@ def publish_table(
             code="W1509",
             help="name the columns of the table in `columns` of the output, or write to another table",
         )
+    # `insertInto` assigns columns by position, not by name.
     ordered = rows.select(*map(quote, columns))
     if mode == "replace_period":
         _replace_periods(session, stage, ordered, name, periods)
@@ -110,8 +112,8 @@ def _missing(rows: DataFrame, table: DataFrame) -> DataFrame:
             )
         )
 
-    found = comparable(rows).exceptAll(comparable(table))
-    return found.select(
+    missing = comparable(rows).exceptAll(comparable(table))
+    return missing.select(
         *(F.map_from_entries(F.col(quote(n))).alias(n) if n in maps else F.col(quote(n)) for n in rows.columns)
     )
 
@@ -143,6 +145,8 @@ def _replace_periods(session: SparkSession, stage: Path, rows: DataFrame, name: 
     kept = sorted(row[0] for row in rows.select(F.col(PERIOD.name)).distinct().collect())
     columns = ", ".join(quote(c) for c in rows.columns if c != PERIOD.name)
     files = f"parquet.{quote(escaped(str(stage)))}"
+    # One statement for each period: with several partitions in one, Spark replaces those it finds in the rows only if
+    # the session has `partitionOverwriteMode` dynamic, and the settings of the session are the user's.
     for period in kept:
         session.sql(
             f"INSERT OVERWRITE TABLE {name} PARTITION ({PERIOD.name} = {_text(period)}) "  # noqa: S608

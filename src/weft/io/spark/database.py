@@ -27,6 +27,7 @@ from weft.io.options import jdbc_url
 from weft.redaction import redact
 
 _DISK_FULL = "53100"
+# Parameters of a JDBC url that libpq knows too; others, such as `currentSchema`, are those of the Java driver.
 _PASSED_ON = ("sslmode", "sslrootcert", "sslcert", "sslkey", "options", "user", "password")
 
 
@@ -108,8 +109,8 @@ def connect(source: DataSource, root: Path) -> Any:
 
 def table_exists(connection: Any, name: str) -> bool:
     """Whether there is a table of that quoted name."""
-    found = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchone()
-    return bool(found[0])
+    row = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchone()
+    return bool(row[0])
 
 
 def has_rows(connection: Any, swap: TableSwap) -> bool:
@@ -119,8 +120,8 @@ def has_rows(connection: Any, swap: TableSwap) -> bool:
     by_period = swap.periods and PERIOD.name in swap.columns
     where = f" WHERE {quoted(PERIOD.name)} = ANY(%s)" if by_period else ""
     values = (list(swap.periods),) if by_period else ()
-    found = connection.execute(f"SELECT EXISTS (SELECT 1 FROM {swap.target}{where})", values).fetchone()  # noqa: S608
-    return bool(found[0])
+    row = connection.execute(f"SELECT EXISTS (SELECT 1 FROM {swap.target}{where})", values).fetchone()  # noqa: S608
+    return bool(row[0])
 
 
 def publish(connection: Any, swap: TableSwap, *, added: bool = False) -> bool:
@@ -166,6 +167,7 @@ def _answered(swap: TableSwap) -> Iterator[None]:
 
 def _move(connection: Any, swap: TableSwap) -> None:
     columns = ", ".join(map(quoted, swap.columns))
+    # LIKE copies names and types, neither keys nor defaults; a target that exists keeps its own.
     connection.execute(f"CREATE TABLE IF NOT EXISTS {swap.target} (LIKE {swap.stage})")
     if swap.mode == "replace_period":
         connection.execute(
@@ -182,11 +184,9 @@ def _move(connection: Any, swap: TableSwap) -> None:
 
 
 def _missing(connection: Any, swap: TableSwap, columns: str) -> str:
-    """Return a query for the staged rows that the target does not have, each as often as it is missing.
-
-    The rows of a rerun are those of the run it repeats, so what is there stays and only the rest is added.  They are
-    compared in the types of the target, which may round.
-    """
+    """Return a query for the staged rows that the target does not have, each as often as it is missing."""
+    # The rows of a rerun are those of the run it repeats, so what is there stays and only the rest is added.  They
+    # are compared in the types of the target, which may round.
     rows = quoted("weft_again")
     connection.execute(f"DROP TABLE IF EXISTS pg_temp.{rows}")
     connection.execute(
@@ -198,11 +198,13 @@ def _missing(connection: Any, swap: TableSwap, columns: str) -> str:
 
 def is_out_of_reach(problem: BaseException) -> bool:
     """Whether an error came from a server that did not answer, so that the outcome is unknown."""
+    # An error that a server reported has a state; without one the connection was lost.
     cause = problem.__cause__
     return type(cause).__module__.startswith("psycopg") and getattr(cause, "sqlstate", None) is None
 
 
 def _same(key: Sequence[str]) -> str:
+    # IS NOT DISTINCT FROM: NULL is a key like any other, as in a merge of files.
     return " AND ".join(f"t.{quoted(k)} IS NOT DISTINCT FROM s.{quoted(k)}" for k in key)
 
 

@@ -17,6 +17,7 @@ def _own(code: Code, help: str) -> FailureRule:
 
 
 def _readable(text: str) -> str:
+    # Spark names files by URL, in which a space is %20.
     return unquote(text.strip())
 
 

@@ -73,17 +73,17 @@ def escaped(path: str) -> str:
 
 def places(locations: Iterable[Location], source: DataSource | None, root: Path) -> tuple[Place, ...]:
     """Return the locations whose data is there; raise W1309 with all that are not, unless they may be missing."""
-    found, missing = [], []
+    present, missing = [], []
     for location in locations:
         path = full_path(location, source, root)
         files = list_data_files(path) if is_local(path) else ()
         if files or not is_local(path):
-            found.append(Place(location=location, path=path, files=files))
+            present.append(Place(location=location, path=path, files=files))
         elif location.missing == "fail":
             missing.append((location, path))
     if missing:
         raise missing_data_error(missing)
-    return tuple(found)
+    return tuple(present)
 
 
 def scan(request: Scan) -> list[Part]:
@@ -207,6 +207,7 @@ def _json(session: SparkSession, place: Place, source: DataSource | None) -> Par
     if not is_utf8(encoding or "UTF-8"):
         # Spark detects the ends of lines only in UTF-8.
         reader_options |= {"encoding": encoding, "lineSep": "\n"}
+    # Read twice: first for the keys, then every value as its text, so that numbers keep their digits.
     keys = session.read.options(**reader_options, primitivesAsString=True).json(place.paths).columns
     names = [*(key for key in keys if key != _CORRUPT), _CORRUPT]
     frame = session.read.options(**reader_options).schema(_texts(names)).json(place.paths)
@@ -214,14 +215,13 @@ def _json(session: SparkSession, place: Place, source: DataSource | None) -> Par
 
 
 def _whole_lines(frame: DataFrame) -> DataFrame:
-    """Return the rows of a text format, failing on an invalid line.
-
-    The check is marked as not deterministic; otherwise a filter on a period could run first and drop the line.
-    """
+    """Return the rows of a text format, failing on an invalid line."""
     F: Any = functions_of(frame)
     message = F.concat(
         F.lit(f"{MARK} W1318 invalid line: "), F.substring(F.col(_CORRUPT), 1, _SHOWN), F.lit(" in "), F.col(FILE)
     )
+    # The id of the partition makes the check not deterministic; otherwise a filter on a period could run first and drop
+    # the line.
     whole = F.when(F.col(_CORRUPT).isNull(), F.spark_partition_id() >= F.lit(0))
     checked = frame.filter(whole.otherwise(F.raise_error(message).cast("boolean")))
     # A select keeps the hidden column with the file of a row; a drop would lose it.
@@ -273,10 +273,13 @@ def stage_files(
 ) -> Staged:
     """Write the rows into an empty folder and return what was written.
 
-    Rows are counted in the footers of Parquet files, and otherwise on their way.  With `file_name` everything goes into one file of that name.
+    Rows are counted in the footers of Parquet files, and otherwise on their way.  With `file_name` everything goes
+    into one file of that name.
     """
+    # An attempt that died may have left files here, and their names carry the same run.
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
+    # One partition is one file; `coalesce` adds no shuffle, which would lose the order of the rows.
     rows = df.coalesce(1) if file_name is not None else df
     written = _as_cells(rows, csv) if format == "csv" else rows
     footers = _footers() if format == "parquet" else None
@@ -284,10 +287,10 @@ def stage_files(
     counted.write.format(format).options(**_options(format, csv)).save(str(folder))
     files = _finish_files(folder, run_id, format, file_name, "UTF-8" if format == "parquet" else encoding)
     if footers is not None:
-        found = sum(footers(str(folder / file.path)).num_rows for file in files)
+        total = sum(footers(str(folder / file.path)).num_rows for file in files)
     else:
-        found = 0 if count is None else count()
-    return Staged(location=str(folder), rows=found, columns=tuple(df.columns), files=files)
+        total = 0 if count is None else count()
+    return Staged(location=str(folder), rows=total, columns=tuple(df.columns), files=files)
 
 
 def _footers() -> Any:
@@ -299,7 +302,7 @@ def _footers() -> Any:
 
 
 def counting(df: DataFrame) -> tuple[DataFrame, Any]:
-    """Return the rows and a function that tells their number once an action has run."""
+    """Return the rows and a function that returns their number once an action has run."""
     F = functions_of(df)
     seen = observation_of(df, "weft_staged")
     watched = df.observe(seen, F.count(F.lit(1)).alias("rows"))
@@ -348,14 +351,14 @@ def _finish_files(
     for other in folder.iterdir():
         if other not in parts:
             other.unlink()
-    found = []
+    staged = []
     for number, part in enumerate(parts):
         name = file_name or f"part-{run_id}-{number:05d}.{format}"
         file = part.rename(folder / name)
         if not is_utf8(encoding):
             _recode(file, encoding)
-        found.append(StagedFile(path=name, bytes=file.stat().st_size, sha256=file_hash(file)))
-    return tuple(found)
+        staged.append(StagedFile(path=name, bytes=file.stat().st_size, sha256=file_hash(file)))
+    return tuple(staged)
 
 
 def _recode(file: Path, encoding: str) -> None:

@@ -48,6 +48,7 @@ def stage(rows: DataFrame, request: Staging) -> Staged:
     name = quoted(schema, stage_name(request.run_id, request.seq))
     counted, count = counting(as_texts(rows))
     options = connection_options(source, request.root)
+    # Overwritten, because an attempt that died may have left a part of the rows.
     counted.write.format("jdbc").options(**options, dbtable=name).mode("overwrite").save()
     return Staged(location=name, rows=count(), columns=tuple(rows.columns), files=())
 
@@ -73,6 +74,7 @@ def connection_options(source: DataSource, root: Path) -> dict[str, Any]:
         "url": url,
         "driver": driver,
         "fetchsize": int(source.options.get("fetch_size") or _FETCH_SIZE),
+        # Spark would read a time without zone in the zone of the JVM.
         "preferTimestampNTZ": True,
     }
     secret = credentials_of(source, root)

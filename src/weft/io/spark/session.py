@@ -109,6 +109,7 @@ class Session:
     def tagged(self, tag: str) -> Iterator[None]:
         """Let the jobs of this thread carry a tag, by which they can be interrupted and watched."""
         self.spark.addTag(tag)
+        # Job groups too: the status tracker of a classic session finds jobs by group, not by tag.
         if not self.is_connect:
             self.spark.sparkContext.setJobGroup(tag, f"weft run {tag}")
         try:
@@ -129,7 +130,7 @@ class Session:
         """Stop the jobs that carry a tag and wait for their tasks; return whether none is left.
 
         Spark reports a job as cancelled while its tasks still run, and a task that runs creates the folder it
-        writes to.  Connect does not tell about tasks: there the jobs are stopped and nothing is waited for.
+        writes to.  Connect does not report tasks: there the jobs are stopped and nothing is waited for.
         """
         until = time.monotonic() + seconds
         with suppress(Exception):  # a session that has ended has no tasks
@@ -167,8 +168,8 @@ class Session:
             if job > since and (info := tracker.getJobInfo(job)) is not None
             for stage in info.stageIds
         }
-        found = [s for s in map(tracker.getStageInfo, stages) if s is not None]
-        return sum(s.numCompletedTasks for s in found), sum(s.numTasks for s in found)
+        infos = [s for s in map(tracker.getStageInfo, stages) if s is not None]
+        return sum(s.numCompletedTasks for s in infos), sum(s.numTasks for s in infos)
 
     def last_job(self, tag: str) -> int:
         """Return the number of the last job of a tag, -1 when it has none; classic sessions only."""
@@ -222,7 +223,7 @@ def _connected(remote: str, settings: SparkSettings) -> Session:
         except Exception as cause:
             spark.stop()
             raise RunError(
-                f"the server at {remote} does not take {key} = {value}: {_first_line(cause)}",
+                f"the server at {remote} rejects the setting {key} = {value}: {_first_line(cause)}",
                 code="W1808",
                 help="leave it out of `spark.conf` in weft.yml: the server has its own",
             ) from cause
@@ -247,9 +248,11 @@ def _classic(settings: SparkSettings, root: Path) -> Session:
     if jars := installed_jars():
         conf |= {"spark.jars": ",".join(map(str, jars))}
     if master.startswith("local"):
+        # A name of this machine that does not resolve, as on laptops and in containers, would stop Spark from starting.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         conf |= {"spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1))}
+    # The settings of weft.yml override the defaults, but not those that the results depend on.
     for key, value in {**conf, **dict(settings.conf), **OURS}.items():
         builder = builder.config(key, value)
     with _logged(root / LOG):
@@ -267,6 +270,7 @@ def worker_python(settings: SparkSettings) -> str:
 @contextmanager
 def _logged(log: Path) -> Iterator[None]:
     """Let a JVM that is started in the block write its messages into a file; ours stay on the terminal."""
+    # The JVM inherits the file descriptor, so replacing `sys.stderr` would not redirect it.
     terminal = os.dup(_STDERR)
     try:
         log.parent.mkdir(parents=True, exist_ok=True)

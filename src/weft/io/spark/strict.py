@@ -108,6 +108,7 @@ def _number(column: Any, source: DType, target: DType) -> tuple[Any, Any]:
     if common_type(source, target) == target and not (target.is_fraction and not source.is_fraction):
         return column.cast(to_spark(target)), None
     value = column.try_cast(to_spark(target))
+    # A conversion is exact if it can be undone.
     back = value.try_cast(to_spark(source))
     return value, back.isNotNull() & (back == column)
 
@@ -125,6 +126,7 @@ def utc_moment(F: ModuleType, column: Any, source: DType) -> Any:
     """Return a date or a time without zone as a moment of UTC, whatever the zone of the session."""
     if source == TIMESTAMP:
         return column
+    # Through text with a Z: a direct cast would use the zone of the session.
     clock = column.cast("timestamp_ntz") if source == DATE else column
     return F.concat(clock.cast("string"), F.lit("Z")).cast("timestamp")
 
@@ -133,6 +135,7 @@ def utc_day(F: ModuleType, column: Any, source: DType) -> Any:
     """Return the UTC day of a moment."""
     if source == DATE:
         return column
+    # By arithmetic: `to_date` would take the day in the zone of the session.
     micros = F.unix_micros(utc_moment(F, column, source))
     days = F.floor((micros - F.pmod(micros, F.lit(_DAY_MICROS))) / F.lit(_DAY_MICROS))
     return F.date_from_unix_date(days.cast("int"))

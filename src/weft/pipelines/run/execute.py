@@ -299,12 +299,9 @@ def _stopped(work: Work) -> None:
 
 def report_run(work: Work, prepared: Prepared, diagnostics: Sequence[Diagnostic]) -> RunReport:
     """Return the report of a run from the store, with its findings."""
-    store, run_id = work.store, work.run.id
     return report_of(
-        store.run(run_id),
-        store.operations(run_id),
-        store.outputs(run_id),
-        store.snapshot(run_id),
+        work.run.id,
+        work.store,
         locations=locations_of(work.plan, work.root),
         warnings=tuple(dict.fromkeys(work.warnings)),
         diagnostics=tuple(diagnostics),

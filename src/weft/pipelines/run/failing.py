@@ -91,11 +91,11 @@ def _wrapped(failure: BaseException, where: str) -> RunError:
 
 def operation_of(error: WeftError, operations: Sequence[ResolvedOperation]) -> int | None:
     """Return the operation that a failed step of several is attributed to: the one with the join, else the last."""
-    if isinstance(error, RuntimeJoinError) and (found := _ALIAS.search(error.message)):
+    if isinstance(error, RuntimeJoinError) and (match := _ALIAS.search(error.message)):
         for op in operations:
             steps: tuple[Any, ...] = () if not hasattr(op, "lookups") else op.lookups
             if isinstance(op, ResolvedUpdate):
                 steps = (*steps, *op.joins)
-            if any(step.alias == found[1] for step in steps):
+            if any(step.alias == match[1] for step in steps):
                 return op.seq
     return operations[-1].seq if operations else None

@@ -105,7 +105,7 @@ def prepare(
 
 
 def check_open(period: Period, *, correction: bool) -> None:
-    """Raise when a period takes no runs: a closed one only corrections, a locked one none."""
+    """Raise when no run is allowed for a period: a closed one allows corrections only, a locked one nothing."""
     if period.status == "locked":
         raise RunError(f"period {period} is locked", code="W1506", help="nothing can be published for it")
     if period.status == "closed" and not correction:

@@ -85,8 +85,8 @@ def _named(df: DataFrame, schema: Schema, prefix: str, F: Any) -> DataFrame:
 
 def _comparable(column: Column, field: Field, F: Any) -> Column:
     """Return a value that Spark can compare: maps have no order."""
-    found: Column = F.to_json(column) if field.dtype.is_nested else column
-    return found
+    comparable: Column = F.to_json(column) if field.dtype.is_nested else column
+    return comparable
 
 
 def events_of(
@@ -98,8 +98,8 @@ def events_of(
     # By position: names of columns that differ in case only, or contain dots, are then no problem.
     columns = [plain_column(F.col(quote(p + f.name)), f, F).alias(f"c{i}") for i, (p, f) in enumerate(names)]
     wanted = rows.select(*columns)
-    found = (wanted if most is None else wanted.limit(most)).collect()
-    values = ({p + f.name: plain_value(row[i], f) for i, (p, f) in enumerate(names)} for row in found)
+    collected = (wanted if most is None else wanted.limit(most)).collect()
+    values = ({p + f.name: plain_value(row[i], f) for i, (p, f) in enumerate(names)} for row in collected)
     return tuple(_event(value, seq, before, after) for value in values)
 
 
@@ -121,8 +121,8 @@ def _event(values: Mapping[str, Any], seq: int, before: Schema, after: Schema) -
 def plain_column(column: Column, field: Field, F: Any) -> Column:
     """Return a column that every client returns alike: times as microseconds since 1970."""
     # Clients convert a timestamp to the zone of their process, classic and Connect in different ways.
-    found: Column = F.unix_micros(column) if field.dtype == TIMESTAMP else column
-    return found
+    plain: Column = F.unix_micros(column) if field.dtype == TIMESTAMP else column
+    return plain
 
 
 def plain_value(value: Any, field: Field) -> Any:
@@ -227,17 +227,17 @@ def _changed(frame: WorkingFrame, plan: ProjectPlan, position: int, env: Lowerin
     op = plan.operations[position]
     after = lower_operation(frame, op, env)
     chosen = after if typed is None else after.with_rows(after.df.filter(holds(typed, after.F, env)))
-    found = events_of(changed_rows(frame, chosen), op.seq, frame.schema, after.schema, most=most)
+    events = events_of(changed_rows(frame, chosen), op.seq, frame.schema, after.schema, most=most)
     # Spark returns rows in no fixed order.
-    found = tuple(sorted(found, key=lambda e: str(e.row[ROW_ID])))
+    events = tuple(sorted(events, key=lambda e: str(e.row[ROW_ID])))
     return Preview(
         seq=op.seq,
         name=op.name,
         type=next(o.type for o in plan.project.operations if o.seq == op.seq),
         columns=after.schema.names,
-        before=tuple(e.before for e in found),
-        after=tuple(e.row for e in found),
-        changed=tuple(tuple(e.diff) if e.change != "deleted" else ("_deleted",) for e in found),
+        before=tuple(e.before for e in events),
+        after=tuple(e.row for e in events),
+        changed=tuple(tuple(e.diff) if e.change != "deleted" else ("_deleted",) for e in events),
         warnings=plan.warnings,
     )
 

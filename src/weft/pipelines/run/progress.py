@@ -32,16 +32,16 @@ class Progress(Protocol):
     """Observer of the progress of a run."""
 
     def opened(self, run: RunRecord, plan: ProjectPlan) -> None:
-        """Take a run that has started, with its plan."""
+        """Receive a run that has started, with its plan."""
 
     def started(self, stages: tuple[Stage, ...]) -> None:
-        """Take the stages of the run."""
+        """Receive the stages of the run."""
 
     def operation(self, seq: int, fraction: float, counts: OperationCounts | None) -> None:
-        """Take the completed fraction of an operation, from 0 to 1; its counts come with 1."""
+        """Receive the completed fraction of an operation, from 0 to 1; its counts come with 1."""
 
     def finished(self) -> None:
-        """Take the end of the run."""
+        """Receive the end of the run."""
 
 
 class Silent:

@@ -177,11 +177,7 @@ def _check_inside_workspace(moves: Sequence[Move], root: Path) -> None:
 
 
 def _move_all(moves: Sequence[Move], tables: Tables) -> None:
-    """Move files, then tables: an exchange can be undone, the commit of a database cannot.
-
-    Raises W1516 when neither all targets are new nor all are old: then nothing may be undone or removed, and
-    `recover` moves forward.
-    """
+    """Move files, then tables: an exchange can be undone, the commit of a database cannot."""
     done: list[Move] = []
     try:
         for move in moves:
@@ -191,6 +187,8 @@ def _move_all(moves: Sequence[Move], tables: Tables) -> None:
                 move_in(move)
         tables.publish([move for move in moves if not move.is_files])
     except WeftError as problem:
+        # W1516: neither all targets are new nor all are old.  Then nothing may be undone or removed, and `recover`
+        # moves forward.
         if problem.code == "W1516":
             raise
         try:
@@ -260,7 +258,7 @@ def _recover_run(run: RunRecord, store: Store, root: Path, session: Any) -> Reco
     outputs = store.outputs(run.id)
     publishing = any(output.state == "publishing" for output in outputs)
     if publishing and session is None and any(output.kind == "table" for output in outputs):
-        return _waiting(run, "an output is a table of Spark")
+        return _recovered(run, "waiting", "an output is a table of Spark")
     # Of several processes that recover at the same time, one takes the locks; the others leave the run to it.
     if store.take_over(run.id) is None:
         return None
@@ -273,13 +271,7 @@ def _recover_run(run: RunRecord, store: Store, root: Path, session: Any) -> Reco
         detail="nothing was published; its staged data is kept for a resume",
     )
     store.fail(run.id, failure)
-    return Recovered(run_id=run.id, outcome="failed", note=_note(run, "its process died", resume=True))
-
-
-def _waiting(run: RunRecord, why: str) -> Recovered:
-    text = f"run {short_id(run.id)} died while it published and is not complete yet: {why}"
-    note = Diagnostic("W1502", text, help="the next run completes it", severity="warning")
-    return Recovered(run_id=run.id, outcome="waiting", note=note)
+    return _recovered(run, "failed", "its process died")
 
 
 def _roll_forward(run: RunRecord, outputs: Sequence[OutputRecord], store: Store, root: Path, session: Any) -> Recovered:
@@ -296,9 +288,9 @@ def _roll_forward(run: RunRecord, outputs: Sequence[OutputRecord], store: Store,
         except WeftError as problem:
             if problem.code == "W1516" or is_out_of_reach(problem):
                 # It is unknown whether the database has the rows, so moving files back could separate them.
-                return _waiting(run, problem.message)
+                return _recovered(run, "waiting", problem.message)
             return _abandon(run, moves, store, problem.message)
-        return Recovered(run_id=run.id, outcome="completed", note=_note(run, "it was publishing"))
+        return _recovered(run, "completed", "it was publishing")
     return _abandon(run, moves, store, "a staged file is missing or has changed")
 
 
@@ -315,24 +307,26 @@ def _abandon(run: RunRecord, moves: Sequence[Move], store: Store, why: str) -> R
         detail="every target is as it was before the run",
     )
     store.fail(run.id, failure)
-    return Recovered(run_id=run.id, outcome="failed", note=_note(run, why, resume=True))
+    return _recovered(run, "failed", why)
 
 
-def _note(run: RunRecord, why: str, *, resume: bool = False) -> Diagnostic:
+_NOTES: dict[Outcome, tuple[str, str]] = {
+    "completed": ("was completed: {why} when its process died", "`weft runs show {run}` shows what it published"),
+    "failed": ("has failed: {why}", "`weft run --resume {run}` continues it"),
+    "waiting": ("died while it published and is not complete yet: {why}", "the next run completes it"),
+}
+
+
+def _recovered(run: RunRecord, outcome: Outcome, why: str) -> Recovered:
     short = short_id(run.id)
-    if resume:
-        return Diagnostic(
-            "W1502",
-            f"run {short} of {run.project_name} for {run.period} has failed: {why}",
-            help=f"`weft run --resume {short}` continues it",
-            severity="warning",
-        )
-    return Diagnostic(
+    text, help = (part.format(run=short, why=why) for part in _NOTES[outcome])
+    note = Diagnostic(
         "W1502",
-        f"run {short} of {run.project_name} for {run.period} was completed: {why} when its process died",
-        severity="note",
-        help=f"`weft runs show {short}` shows what it published",
+        f"run {short} of {run.project_name} for {run.period} {text}",
+        help=help,
+        severity="note" if outcome == "completed" else "warning",
     )
+    return Recovered(run_id=run.id, outcome=outcome, note=note)
 
 
 def replay_plan(snapshot: Mapping[str, Any], root: Path) -> tuple[ProjectPlan, Catalog]:

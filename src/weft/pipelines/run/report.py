@@ -10,14 +10,8 @@ from typing import Annotated, Any, ClassVar, Self
 from weft.core.documents import Document, Key, round_seconds
 from weft.errors import Diagnostic
 from weft.pipelines.model.values import RunStatus
-from weft.pipelines.store.records import (
-    OperationRecord,
-    OutputRecord,
-    OutputState,
-    ResolverSnapshot,
-    RunFailure,
-    RunRecord,
-)
+from weft.pipelines.store.reader import StoreReader
+from weft.pipelines.store.records import OperationRecord, OutputRecord, OutputState, ResolverSnapshot, RunFailure
 
 _KEYS = (
     "run_id", "status", "project", "project_version", "period", "known_at", "sandbox", "snapshot",
@@ -108,10 +102,8 @@ class RerunReport(RunReport):
 
 
 def report_of(
-    run: RunRecord,
-    operations: tuple[OperationRecord, ...],
-    outputs: tuple[OutputRecord, ...],
-    snapshot: Mapping[str, Any],
+    run_id: str,
+    store: StoreReader,
     *,
     locations: Mapping[int, str],
     warnings: tuple[Diagnostic, ...] = (),
@@ -119,6 +111,7 @@ def report_of(
     identical: bool | None = None,
 ) -> RunReport:
     """Return the report of a run from its records; `locations` are those of its outputs as users see them."""
+    run = store.run(run_id)
     kind = RunReport if run.rerun_of is None else RerunReport
     return kind(
         run_id=run.id,
@@ -130,13 +123,13 @@ def report_of(
         sandbox=run.sandbox,
         snapshot=run.snapshot_sha,
         seconds=run.seconds or 0.0,
-        operations=operations,
+        operations=store.operations(run_id),
         outputs=tuple(
             OutputReport.of(output, locations.get(output.seq, output.target))
-            for output in outputs
+            for output in store.outputs(run_id)
             if output.state == "published"
         ),
-        resolver_snapshot=snapshot["resolver_snapshot"],
+        resolver_snapshot=store.snapshot(run_id)["resolver_snapshot"],
         warnings=warnings,
         failure=run.failure,
         diagnostics=diagnostics,

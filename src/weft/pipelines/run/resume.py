@@ -54,7 +54,7 @@ def resume(
     snapshot = store.snapshot(run.id)
     plan, catalog = replay_plan(snapshot, root)
     if run.status == "completed":
-        return _as_it_is(run, plan, store, snapshot, root)
+        return _as_it_is(run, plan, store, root)
     if run.status not in ("failed", "cancelled"):
         raise not_resumable_error(run)
     if store.is_stopping(run.id):
@@ -86,21 +86,14 @@ def _undo_publishing(run: RunRecord, store: Store) -> None:
             store.output_staged(replace(output, state="staged"))
 
 
-def _as_it_is(run: RunRecord, plan: ProjectPlan, store: Store, snapshot: Mapping[str, Any], root: Path) -> RunReport:
+def _as_it_is(run: RunRecord, plan: ProjectPlan, store: Store, root: Path) -> RunReport:
     note = Diagnostic(
         "W1503",
         f"run {short_id(run.id)} is completed and cannot be resumed",
         help=f"`weft rerun {short_id(run.id)}` repeats it",
         severity="note",
     )
-    return report_of(
-        run,
-        store.operations(run.id),
-        store.outputs(run.id),
-        snapshot,
-        locations=locations_of(plan, root),
-        warnings=(note,),
-    )
+    return report_of(run.id, store, locations=locations_of(plan, root), warnings=(note,))
 
 
 def kept_of(run: RunRecord, plan: ProjectPlan, store: Store, root: Path) -> Kept:
@@ -234,17 +227,15 @@ def _prepared(
     *,
     allow_changed: bool,
 ) -> Prepared:
-    """Return the run of a snapshot; raise W1510 when its inputs have changed and that is not allowed.
-
-    `kept` are the fingerprints of rows that the run recorded: with the same rows an input whose files differ is
-    unchanged.
-    """
+    """Return the run of a snapshot; raise W1510 when its inputs have changed and that is not allowed."""
     check_outputs(plan, catalog)
     inputs = inputs_of(plan, catalog, root)
     changed = changed_inputs(snapshot["inputs"], inputs)
     run_at = dt.datetime.fromisoformat(snapshot["run_at"])
     reads = {read.name: read for read in plan.reads}
 
+    # An input whose files differ is unchanged when it has the same rows: `kept` has the fingerprints of those that the
+    # run read.
     def unchanged(name: str) -> bool:
         before = kept.get(name, {}).get("rows")
         if before is None or name not in reads:

@@ -33,9 +33,9 @@ class Tables:
 
     def verify(self, moves: Sequence[Move]) -> None:
         """Raise W1512 unless every stage table exists; later a missing one means that it was published."""
-        for source_id, found in self._servers(moves).items():
+        for source_id, group in self._servers(moves).items():
             with closing(database.connect(self._source(source_id), self.root)) as connection:
-                for move in found:
+                for move in group:
                     if not database.table_exists(connection, move.output.stage):
                         raise RunError(
                             f"output {move.output.seq} cannot be published: its rows were staged in "
@@ -53,13 +53,13 @@ class Tables:
         outputs = self._outputs()
         with ExitStack() as open_ones:
             ready: list[tuple[Any, list[Move]]] = []
-            for source_id, found in self._servers(moves).items():
+            for source_id, group in self._servers(moves).items():
                 connection = database.connect(self._source(source_id), self.root)
                 open_ones.callback(connection.close)  # without a commit everything is rolled back
-                for move in found:
+                for move in group:
                     swap = self._swap(move, outputs[move.output.seq])
                     database.publish(connection, swap, added=self._was_added(move))
-                ready.append((connection, found))
+                ready.append((connection, group))
             crash_point("tables_prepared")
             # Once a table has changed, a failure can no longer be undone: W1516 leaves the rest to `recover`.
             added = False
@@ -68,11 +68,11 @@ class Tables:
                     self._publish_table(move, outputs[move.output.seq])
                     self._mark([move])
                     added = True
-            for connection, found in ready:
-                _commit(connection, found, final=added)
+            for connection, group in ready:
+                _commit(connection, group, final=added)
                 added = True
                 crash_point("tables_committed")
-                self._mark(found)
+                self._mark(group)
 
     def _outputs(self) -> dict[int, ResolvedOutput]:
         return {op.seq: op for op in self.plan.operations if isinstance(op, ResolvedOutput)}
@@ -89,10 +89,8 @@ class Tables:
         return table_stage(self.root, move.output.run_id, move.output.seq).with_suffix(".added")
 
     def _was_added(self, move: Move) -> bool:
-        """Whether appended rows are in the table: a run that continues must not append them again.
-
-        Other modes give the same rows however often they run.
-        """
+        """Whether appended rows are in the table: a run that continues must not append them again."""
+        # Other modes give the same rows however often they run.
         return move.mode == "append" and self._marker(move).exists()
 
     def _mark(self, moves: Sequence[Move]) -> None:
@@ -102,10 +100,10 @@ class Tables:
 
     def discard(self, moves: Sequence[Move]) -> None:
         """Remove the stage tables."""
-        for source_id, found in self._servers(moves).items():
+        for source_id, group in self._servers(moves).items():
             # As a context manager, a connection of psycopg commits and closes at the end of the block.
             with database.connect(self._source(source_id), self.root) as connection:
-                for move in found:
+                for move in group:
                     database.drop_stage(connection, move.output.stage)
 
     def _publish_table(self, move: Move, op: ResolvedOutput) -> None:
@@ -125,10 +123,8 @@ class Tables:
         sink.publish_table(self.session, stage, name, mode=op.mode, periods=self._periods(), again=again)
 
     def _may_have_added(self, move: Move, name: str) -> bool:
-        """Whether an earlier attempt may have added rows to a table of Spark before its process died.
-
-        It wrote down the number of rows before; with the same number now, it added none.
-        """
+        """Whether an earlier attempt may have added rows to a table of Spark before its process died."""
+        # The attempt wrote down the number of rows before; with the same number now, it added none.
         note = self._marker(move).with_suffix(".adding")
         there = self.session.table(name).count() if self.session.catalog.tableExists(name) else 0
         if note.exists():

@@ -20,13 +20,13 @@ _TAG = "weft-doctor"
 # Runs in Pythons that may have nothing installed: the standard library alone.
 _SCRIPT = """
 import importlib, json, platform, sys
-found = {}
+packages = {}
 for name in sys.argv[1:]:
     try:
-        found[name] = str(importlib.import_module(name).__version__)
+        packages[name] = str(importlib.import_module(name).__version__)
     except Exception:
-        found[name] = None
-print(json.dumps({"python": platform.python_version(), "packages": found}))
+        packages[name] = None
+print(json.dumps({"python": platform.python_version(), "packages": packages}))
 """
 
 
@@ -72,8 +72,8 @@ def session_workers(session: Session) -> WorkerPython:
         import pyarrow  # noqa: ICN001, PLC0415
 
         for _ in batches:
-            found = [platform.python_version(), numpy.__version__, pyarrow.__version__]
-            yield pyarrow.RecordBatch.from_arrays([pyarrow.array([text]) for text in found], ["p", "n", "a"])
+            versions = [platform.python_version(), numpy.__version__, pyarrow.__version__]
+            yield pyarrow.RecordBatch.from_arrays([pyarrow.array([text]) for text in versions], ["p", "n", "a"])
 
     limit = Timer(_SECONDS, session.interrupt, [_TAG])
     limit.start()
@@ -102,12 +102,12 @@ def _failed(failure: Exception) -> WorkerPython:
 
 
 def _check(name: str, version: str, packages: Mapping[str, str | None]) -> WorkerPython:
-    has = {package: found for package, found in packages.items() if found is not None}
+    has = {package: release for package, release in packages.items() if release is not None}
     missing = [package for package in WORKERS_NEED if package not in has]
     old = [p for p, oldest in WORKERS_NEED.items() if p in has and parse_release(has[p]) < parse_release(oldest)]
     if parse_release(version)[:2] != sys.version_info[:2]:
         ours = f"{sys.version_info.major}.{sys.version_info.minor}"
-        return _unable(name, f"{name} for workers, and Python {ours} for the driver", has)
+        return _unable(name, f"the workers run {name} and the driver runs Python {ours}", has)
     if missing:
         return _unable(name, f"{name} has no {' and no '.join(missing)}", has)
     if old:

@@ -67,10 +67,10 @@ def compare_rows(expected: Sequence[Values], actual: Sequence[Values], how: Comp
     if how.ordered:
         return _in_order(expected, actual, how)
     missing, left = _without_equal(expected, actual, how)
-    found, others = _paired(missing, left, how)
+    mismatches, others = _paired(missing, left, how)
     if how.match == "exact":
-        found += [Mismatch(kind="extra_row", actual=_cut(row, expected)) for row in others]
-    return tuple(found)
+        mismatches += [Mismatch(kind="extra_row", actual=_cut(row, expected)) for row in others]
+    return tuple(mismatches)
 
 
 def _cut(row: Values, expected: Sequence[Values]) -> Values:
@@ -101,11 +101,11 @@ def _without_equal(
             known[tuple(key_of(row.get(n)) for n in names)].append(i)
         for i, row in groups[names]:
             near = known.get(tuple(key_of(row[n]) for n in names), [])
-            found = near.pop(0) if near else _within(row, left, how)
-            if found is None or not all(n in left[found] for n in names):
+            hit = near.pop(0) if near else _within(row, left, how)
+            if hit is None or not all(n in left[hit] for n in names):
                 missing.append((i, row))
             else:
-                del left[found]
+                del left[hit]
     return [row for _, row in sorted(missing, key=lambda m: m[0])], list(left.values())
 
 
@@ -120,17 +120,20 @@ def _paired(
 ) -> tuple[list[Mismatch], list[Values]]:
     """Return the rows that differ in some values, and the actual rows that belong to none."""
     left = list(actual)
-    found: list[Mismatch] = []
+    mismatches: list[Mismatch] = []
     for row in expected:
         other = _by_key(row, left, how) if how.key and set(how.key) <= set(row) else _nearest(row, left, how)
         if other is None:
-            found.append(Mismatch(kind="missing_row", expected=row))
+            mismatches.append(Mismatch(kind="missing_row", expected=row))
             continue
         left.remove(other)
-        columns = _differing(row, other, how)
-        cut = {name: other.get(name) for name in row}
-        found.append(Mismatch(kind="value_mismatch", expected=row, actual=cut, columns=columns))
-    return found, left
+        mismatches.append(_value_mismatch(row, other, _differing(row, other, how)))
+    return mismatches, left
+
+
+def _value_mismatch(expected: Values, actual: Values, columns: tuple[str, ...]) -> Mismatch:
+    named = {name: actual.get(name) for name in expected}
+    return Mismatch(kind="value_mismatch", expected=expected, actual=named, columns=columns)
 
 
 def _by_key(row: Values, left: Iterable[Values], how: Comparing) -> Values | None:
@@ -140,6 +143,7 @@ def _by_key(row: Values, left: Iterable[Values], how: Comparing) -> Values | Non
 
 def _nearest(row: Values, left: Iterable[Values], how: Comparing) -> Values | None:
     scored = [(len(_differing(row, other, how)), i, other) for i, other in enumerate(left)]
+    # A row that differs in every column is not a changed one: it is missing, and the other is extra.
     near = [s for s in scored if s[0] < len(row)]
     return min(near, key=lambda s: s[:2])[2] if near else None
 
@@ -147,41 +151,39 @@ def _nearest(row: Values, left: Iterable[Values], how: Comparing) -> Values | No
 def _in_order(expected: Sequence[Values], actual: Sequence[Values], how: Comparing) -> tuple[Mismatch, ...]:
     if how.match == "subset":
         return _subsequence(expected, actual, how)
-    found = []
+    mismatches = []
     for row, other in zip(expected, actual, strict=False):
-        columns = _differing(row, other, how)
-        if columns:
-            cut = {name: other.get(name) for name in row}
-            found.append(Mismatch(kind="value_mismatch", expected=row, actual=cut, columns=columns))
-    found += [Mismatch(kind="missing_row", expected=row) for row in expected[len(actual) :]]
-    found += [Mismatch(kind="extra_row", actual=_cut(row, expected)) for row in actual[len(expected) :]]
-    return tuple(found)
+        if columns := _differing(row, other, how):
+            mismatches.append(_value_mismatch(row, other, columns))
+    mismatches += [Mismatch(kind="missing_row", expected=row) for row in expected[len(actual) :]]
+    mismatches += [Mismatch(kind="extra_row", actual=_cut(row, expected)) for row in actual[len(expected) :]]
+    return tuple(mismatches)
 
 
 def _subsequence(expected: Sequence[Values], actual: Sequence[Values], how: Comparing) -> tuple[Mismatch, ...]:
-    found, start = [], 0
+    mismatches, start = [], 0
     for row in expected:
         here = next((i for i in range(start, len(actual)) if not _differing(row, actual[i], how)), None)
         if here is None:
-            found.append(Mismatch(kind="missing_row", expected=row, text="missing, or not in this order"))
+            mismatches.append(Mismatch(kind="missing_row", expected=row, text="missing, or not in this order"))
         else:
             start = here + 1
-    return tuple(found)
+    return tuple(mismatches)
 
 
 def metadata_mismatches(rows: Sequence[Values]) -> tuple[Mismatch, ...]:
     """Return the rows with invalid system columns."""
-    found = []
+    mismatches = []
     for row in rows:
         wrong = [name for name in _MOMENTS if name in row and row[name] is None]
         if "_row_id" in row and not is_row_id(row["_row_id"]):
             wrong.append("_row_id")
         if wrong:
-            found.append(Mismatch(kind="metadata", actual=row, columns=tuple(wrong)))
+            mismatches.append(Mismatch(kind="metadata", actual=row, columns=tuple(wrong)))
     ids = [row["_row_id"] for row in rows if "_row_id" in row]
     if len(set(ids)) != len(ids):
-        found.append(Mismatch(kind="metadata", columns=("_row_id",), text="two rows have one _row_id"))
-    return tuple(found)
+        mismatches.append(Mismatch(kind="metadata", columns=("_row_id",), text="two rows have the same _row_id"))
+    return tuple(mismatches)
 
 
 def describe_mismatch(mismatch: Mismatch, key: tuple[str, ...] = ()) -> list[str]:
@@ -197,8 +199,8 @@ def describe_mismatch(mismatch: Mismatch, key: tuple[str, ...] = ()) -> list[str
         rest = [f"{n} {cell_text(v)}" for n, v in row.items() if n not in named]
         lines += [f"    {', '.join(rest)}"] if rest else []
     for column in mismatch.columns:
-        was = "(missing)" if column not in (mismatch.expected or {}) else cell_text((mismatch.expected or {})[column])
-        now = "(missing)" if column not in (mismatch.actual or {}) else cell_text((mismatch.actual or {})[column])
+        sides = (mismatch.expected or {}, mismatch.actual or {})
+        was, now = (cell_text(side[column]) if column in side else "(missing)" for side in sides)
         lines.append(f"    {column}   expected {was}   actual {now}")
     return lines
 
@@ -211,7 +213,7 @@ def compare_trace(
     `types` gives, for each operation, the columns after it.
     """
     left = list(events)
-    found: list[Mismatch] = []
+    mismatches: list[Mismatch] = []
     for expected_event in expect.trace or ():
         match, diff = typed_trace(expected_event, types)
         near = [e for e in left if _is_about(e, expected_event, match, expect.tolerance)]
@@ -220,9 +222,9 @@ def compare_trace(
             left.remove(hit)
         elif near:
             left.remove(near[0])
-            found.append(_diff_mismatch(expected_event, match, diff, near[0], expect.tolerance))
+            mismatches.append(_diff_mismatch(expected_event, match, diff, near[0], expect.tolerance))
         else:
-            found.append(
+            mismatches.append(
                 Mismatch(
                     kind="missing_event",
                     operation=expected_event.operation,
@@ -231,11 +233,11 @@ def compare_trace(
                 )
             )
     if expect.trace_match == "exact":
-        found += [
+        mismatches += [
             Mismatch(kind="extra_event", operation=e.operation, actual=_shown(e), text=f"a row was {e.change}")
             for e in left
         ]
-    return tuple(found)
+    return tuple(mismatches)
 
 
 def typed_trace(

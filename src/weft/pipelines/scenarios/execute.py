@@ -20,6 +20,7 @@ from weft.pipelines.model.scenario import Expect, Scenario
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.operations.resolved import OWN_NAMES, ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan
+from weft.pipelines.run.execute import Opener, open_once
 from weft.pipelines.run.failing import explain_failure
 from weft.pipelines.run.preview import Event, changed_rows, collect_rows, events_of
 from weft.pipelines.scenarios.compare import Comparing, Mismatch, compare_rows, compare_trace, metadata_mismatches
@@ -36,6 +37,7 @@ TEST_RUN = "00000000-0000-7000-8000-000000000000"
 """The run id that rows of a scenario carry."""
 
 _RUN_AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+"""A fixed moment, so that a scenario gives the same rows on every day."""
 Row = Mapping[str, Any]
 
 
@@ -54,17 +56,14 @@ def run_scenarios(
     workspace: Workspace,
     *,
     reader: StoreReader | None,
-    session: Session | Callable[[], Session],
+    session: Session | Opener,
     on_result: Callable[[ScenarioResult], None] | None = None,
 ) -> tuple[ScenarioResult, ...]:
     """Run scenarios one after another on one session and return their results."""
-    opened_session: Session | None = None if callable(session) else session
+    open_session = open_once(session)
     results = []
     for scenario in scenarios:
-        if opened_session is None:
-            assert callable(session)  # noqa: S101  # it is not a session
-            opened_session = session()
-        result = run_scenario(scenario, workspace, reader=reader, session=opened_session)
+        result = run_scenario(scenario, workspace, reader=reader, session=open_session())
         results.append(result)
         if on_result is not None:
             on_result(result)
@@ -86,10 +85,10 @@ def run_scenario(
             produced = produce(scenario, workspace, reader, session, Path(folder))
         actual, warnings = produced.rows, produced.plan.warnings
         key = produced.plan.input.dataset.natural_key_columns
-        mismatches = compare_result(scenario, produced, workspace.root, session)
+        mismatches = tuple(_mismatches(scenario, produced, workspace.root, session))
     except WeftError as problem:
         if scenario.expect.errors and not isinstance(problem, ScenarioError):
-            mismatches = _errors_expected(scenario.expect, problem)
+            mismatches = tuple(_errors_expected(scenario.expect, problem))
         else:
             problems = problem.diagnostics
     return ScenarioResult(
@@ -134,6 +133,7 @@ def _compute(scenario: Scenario, planned: PlannedScenario, env: Lowering) -> Pro
     frame = opened(plan, env)
     events: list[Event] = []
     for op in plan.operations:
+        # Operations behind the output that is compared cannot change its rows.
         if op is target:
             break
         if isinstance(op, ResolvedOutput):
@@ -154,11 +154,6 @@ def _rows(frame: WorkingFrame, planned: PlannedScenario, env: Lowering) -> tuple
 def _read_parquet(session: Session, path: Path) -> Sequence[Row]:
     frame = session.spark.read.parquet(str(path))
     return tuple(collect_rows(frame, schema_of(frame).fields))
-
-
-def compare_result(scenario: Scenario, produced: Produced, root: Path, session: Session) -> tuple[Mismatch, ...]:
-    """Return the differences between the result and the expectations."""
-    return tuple(_mismatches(scenario, produced, root, session))
 
 
 def _mismatches(scenario: Scenario, produced: Produced, root: Path, session: Session) -> Iterator[Mismatch]:
@@ -208,13 +203,11 @@ def _pins(expect: Expect, plan: ProjectPlan) -> Iterator[Mismatch]:
     for alias, version in expect.pins.items():
         if known.get(alias) != version:
             took = "nothing of that name" if alias not in known else f"version {known[alias]}"
-            yield Mismatch(kind="pin", text=f"{alias}: expected version {version}, the plan takes {took}")
+            yield Mismatch(kind="pin", text=f"{alias}: expected version {version}, the plan reads {took}")
 
 
-def _errors_expected(expect: Expect, problem: WeftError) -> tuple[Mismatch, ...]:
-    """Return the expected codes that are missing."""
+def _errors_expected(expect: Expect, problem: WeftError) -> Iterator[Mismatch]:
     missing, codes = missing_codes(expect, problem)
-    if not missing:
-        return ()
-    text = f"expected {', '.join(missing)}, it failed with {', '.join(sorted(codes))}: {problem.message}"
-    return (Mismatch(kind="missing_error", text=text),)
+    if missing:
+        text = f"expected {', '.join(missing)}, but it failed with {', '.join(sorted(codes))}: {problem.message}"
+        yield Mismatch(kind="missing_error", text=text)

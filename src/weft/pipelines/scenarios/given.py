@@ -20,7 +20,7 @@ from typing import Any
 
 from weft.core.calendar import Period
 from weft.core.frozen import FrozenMap
-from weft.core.names import find_similar, format_list
+from weft.core.names import suggest
 from weft.core.types import DType
 from weft.errors import Diagnostic, ResolutionError, ScenarioError
 from weft.io.datasource import DataSource
@@ -101,8 +101,8 @@ def with_given(
 
 def _tables(name: str, project: Project, catalog: Catalog) -> list[Table]:
     """Return the tables that a name means: those of that dataset, table or lookup."""
-    found = [t for known, t in named_tables(project, catalog) if known == name]
-    return list({(t.dataset.id, t.table.name): t for t in found}.values())
+    tables = [t for known, t in named_tables(project, catalog) if known == name]
+    return list({(t.dataset.id, t.table.name): t for t in tables}.values())
 
 
 def named_tables(project: Project, catalog: Catalog) -> Iterator[tuple[str, Table]]:
@@ -118,11 +118,10 @@ def named_tables(project: Project, catalog: Catalog) -> Iterator[tuple[str, Tabl
 
 def _unknown(name: str, project: Project, catalog: Catalog, scenario: Scenario) -> Diagnostic:
     names = [known for known, t in named_tables(project, catalog) if known != t.dataset.id]
-    close = find_similar(name, names, most=1)
     return Diagnostic(
         "W1702",
         f"project {project.name!r} does not read a table {name!r}",
-        help=f"did you mean {close[0]!r}?" if close else f"it reads {format_list(dict.fromkeys(names))}",
+        help=suggest(name, dict.fromkeys(names), "it reads", most=1),
         at=scenario.at.key(f"given.{name}") or scenario.at.of("given"),
     )
 
@@ -155,6 +154,7 @@ def _temporal(table: TableDef, period: Period) -> dict[str, Any]:
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]], table: Table) -> Path:
     """Write rows to a file and return it: CSV, or JSON when a string is empty, which would be NULL in CSV."""
+    # Files, and not frames, so that the rows take the way of real data: resolver, connector, types.
     empty = any(value == "" for row in rows for value in row.values())
     file = path.with_suffix(".json" if empty else ".csv")
     file.write_text(json_text(rows, table) if empty else csv_text(rows, table), encoding="utf-8")
@@ -203,7 +203,7 @@ def _resolver(dataset: Dataset, files: Mapping[str, str], project: Project, cata
     ]
     try:
         before = choose_resolver(dataset, project, catalog).resolver
-    except ResolutionError:
+    except ResolutionError:  # a dataset whose tables are all given needs no resolver
         before = None
     return Resolver(
         id=f"{GIVEN}/{dataset.id}",

@@ -11,12 +11,12 @@ from typing import Any
 
 from weft.core.calendar import Calendar, Level, Period
 from weft.core.listed_calendar import ListedCalendar
-from weft.core.names import find_similar, format_list
+from weft.core.names import format_list, suggest
 from weft.core.types import DType, Field
 from weft.errors import Diagnostic, PeriodError, ScenarioError, WeftError
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.scenario import Expect, Scenario
-from weft.pipelines.model.workspace import CalendarFile, Workspace
+from weft.pipelines.model.workspace import CalendarFile
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
@@ -49,17 +49,12 @@ def plan_scenario(scenario: Scenario, base: Catalog, folder: Path, read_parquet:
     project = replace(project, calendar=calendar.name)
     period = _period(scenario, calendar)
     changed, project = with_given(scenario, project, base, period, folder, read_parquet)
-    changed = replace(
-        changed, calendars=(*_others(changed, calendar), CalendarFile(name=calendar.name, calendar=calendar))
-    )
-    catalog = replace(base, workspace=changed)
+    others = (file for file in changed.calendars if file.name != calendar.name)
+    calendars = (*others, CalendarFile(name=calendar.name, calendar=calendar))
+    catalog = replace(base, workspace=replace(changed, calendars=calendars))
     known_at = scenario.known_at or dt.datetime.now(dt.UTC)
     plan = resolve_project(project, catalog, period=period, calendar=calendar, known_at=known_at, draft=True)
     return PlannedScenario(plan=plan, catalog=catalog, period=period, output=_output(scenario, plan))
-
-
-def _others(workspace: Workspace, calendar: Calendar) -> tuple[CalendarFile, ...]:
-    return tuple(file for file in workspace.calendars if file.name != calendar.name)
 
 
 def project_of(scenario: Scenario, catalog: Catalog) -> Project:
@@ -70,11 +65,10 @@ def project_of(scenario: Scenario, catalog: Catalog) -> Project:
     project = catalog.project(reference.text)
     if project is None:
         names = [p.name for p in catalog.workspace.projects]
-        close = find_similar(reference.text, names, most=1)
         raise ScenarioError(
             f"unknown project {reference.text!r}",
             code="W1701",
-            help=f"did you mean {close[0]!r}?" if close else f"projects are {format_list(names)}",
+            help=suggest(reference.text, names, "projects are", most=1),
             at=reference.at,
         )
     return project
@@ -86,7 +80,8 @@ def calendar_of(scenario: Scenario, project: Project, catalog: Catalog) -> Calen
         return catalog.calendar(scenario.calendar or project.calendar)
     name = scenario.calendar or project.calendar
     periods = tuple(replace(p, calendar=name) for p in scenario.periods)
-    by_length = sorted({p.level: p.days for p in periods}.items(), key=lambda found: -found[1])
+    # The levels follow from the lengths of the periods: a longer one contains shorter ones.
+    by_length = sorted({p.level: p.days for p in periods}.items(), key=lambda item: -item[1])
     names = [level for level, _ in by_length]
     levels = tuple(Level(level, tuple(reversed(names[:i]))) for i, level in enumerate(names))
     return ListedCalendar(name, levels, periods)
@@ -100,7 +95,7 @@ def _period(scenario: Scenario, calendar: Calendar) -> Period:
     try:
         return calendar.parse(scenario.period.text)
     except PeriodError as problem:
-        raise PeriodError(replace(found, at=scenario.period.at) for found in problem.diagnostics) from None
+        raise PeriodError(replace(finding, at=scenario.period.at) for finding in problem.diagnostics) from None
 
 
 def _output(scenario: Scenario, plan: ProjectPlan) -> ResolvedOutput | None:
@@ -137,6 +132,7 @@ def missing_codes(expect: Expect, problem: WeftError) -> tuple[list[str], set[st
     """
     rules = {failure.rule for failure in getattr(problem, "failures", ())}
     codes = {d.code for d in problem.diagnostics} | rules
+    # VR-001 to VR-008 are the codes W1201 to W1208.
     codes |= {f"VR-{code[3:]:0>3}" for code in codes if code.startswith("W120") and code != "W1209"}
     return [code.text for code in expect.errors if code.text not in codes], codes
 

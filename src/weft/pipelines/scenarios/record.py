@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft.core.calendar import Period
-from weft.core.names import find_similar, format_list, quote
+from weft.core.names import quote, suggest
 from weft.errors import RunError, ScenarioError
 from weft.expr.spark.frames import functions_of
 from weft.io.spark.session import Session
@@ -68,6 +70,7 @@ def record(
     run = reader.run(run_id)
     snapshot = reader.snapshot(run.id)
     plan, catalog = replay_plan(snapshot, workspace.root)
+    # Rows of data that has changed since would not give the output of the run.
     changed = changed_inputs(snapshot["inputs"], inputs_of(plan, catalog, workspace.root))
     if changed:
         raise RunError(changed.values())
@@ -113,6 +116,7 @@ def _cut(
     last: ResolvedOutput | None = None
     expected: list[dict[str, Any]] = []
     for op in plan.operations:
+        # What an operation joins is read before the operation runs: it may change the columns that are joined on.
         for read, needed in _needed(op, frame, env):
             known = given.setdefault(_given_name(read), (read, []))[1]
             known += [row for row in _collected(needed, read) if row not in known]
@@ -134,8 +138,7 @@ def _chosen(rows: DataFrame, read: Read, keys: Mapping[str, Sequence[str]]) -> D
     schema = {c.name: c.dtype for c in read.table.columns}
     for name, values in keys.items():
         if name not in schema:
-            close = find_similar(name, schema, most=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {format_list(schema)}"
+            hint = suggest(name, schema, "it has", most=1)
             raise ScenarioError(f"the input has no column {name!r}", code="W1706", help=hint)
         typed = [typed_value(v, schema[name]) for v in values]
         rows = rows.filter(F.col(quote(name)).isin(*typed))
@@ -146,40 +149,40 @@ def _needed(op: Any, frame: Any, env: Lowering) -> list[tuple[Read, DataFrame]]:
     """Return the rows of other tables that an operation joins with the chosen rows."""
     if isinstance(op, ResolvedAppend):
         return [(op.read, env.read(op.read))]
-    found = []
+    needed = []
     F = frame.F
     for step in op.lookups:
         right = env.read(step.read)
         if step.parent is None:
             left = frame.df.select(*(F.col(quote(a)).alias(f"__k{i}") for i, (a, _) in enumerate(step.keys)))
             right = _meeting(right, [b for _, b in step.keys], left, F)
-        found.append((step.read, right))
+        needed.append((step.read, right))
     for step in op.joins if isinstance(op, ResolvedUpdate) else ():
         right = env.read(step.read)
         if not step.extension:  # a condition on an earlier join is not evaluated: all rows are included
             keys = [compiled(typed, F, env).alias(f"__k{i}") for i, (_, typed) in enumerate(step.keys)]
             right = _meeting(right, list(step.right_keys), frame.df.select(*keys), F)
-        found.append((step.read, right))
-    return found
+        needed.append((step.read, right))
+    return needed
 
 
 def _meeting(right: DataFrame, columns: Sequence[str], left: DataFrame, F: Any) -> DataFrame:
-    condition = None
-    for i, column in enumerate(columns):
-        same = F.col(quote(column)) == F.col(f"__k{i}")
-        condition = same if condition is None else condition & same
-    return right if condition is None else right.join(left.distinct(), condition, "left_semi")
+    if not columns:
+        return right
+    same = (F.col(quote(column)) == F.col(f"__k{i}") for i, column in enumerate(columns))
+    return right.join(left.distinct(), reduce(operator.and_, same), "left_semi")
 
 
 def _collected(rows: DataFrame, read: Read) -> list[dict[str, Any]]:
     own = [f for f in (*temporal_columns(read.table.temporal_mode), KNOWN_FROM, KNOWN_TO) if f.name in rows.columns]
     fields = [*(f for f in read.table.schema.fields if f.name in rows.columns), *own]
-    found = list(collect_rows(rows.limit(MOST + 1), fields))
-    if len(found) > MOST:
+    # One row more than allowed shows that there are too many.
+    collected = list(collect_rows(rows.limit(MOST + 1), fields))
+    if len(collected) > MOST:
         raise ScenarioError(
             f"table {read.table.name!r} would have more than {MOST} rows", code="W1706", help="name fewer keys"
         )
-    return found
+    return collected
 
 
 def _text(

@@ -188,6 +188,7 @@ def yaml_cell(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
+    # Not `json.dumps`: YAML has no surrogate pairs, and its escapes of other planes have eight digits.
     signs = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
     out = "".join(signs.get(c, c if c.isprintable() else f"\\U{ord(c):08x}") for c in text)
     return f'"{out}"'

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.core import types
-from weft.core.names import find_similar, format_list
+from weft.core.names import find_similar, format_list, suggest
 from weft.core.source import Source
 from weft.core.types import DType
 from weft.errors import Diagnostic, ScenarioError
@@ -37,14 +37,14 @@ def typed_value(value: Any, dtype: DType, at: Source | None = None) -> Any:
     if value is None:
         return None
     try:
-        found = _read(value, dtype)
+        typed = _read(value, dtype)
     except (ValueError, InvalidOperation, ArithmeticError, TypeError):
-        found = NotImplemented
-    if found is NotImplemented:
+        typed = NotImplemented
+    if typed is NotImplemented:
         raise ScenarioError(
             f"{_format(value)} is not a valid {dtype}", code="W1702", help=f"write a value of type {dtype}", at=at
         )
-    return found
+    return typed
 
 
 def _format(value: Any) -> str:
@@ -109,6 +109,7 @@ def fits(value: Any, dtype: DType) -> bool:
     """
     if value is None or not isinstance(dtype, types.Decimal):
         return True
+    # `round` of a Decimal keeps its type, so the comparison is exact.
     exact = round(value, dtype.scale) == value
     return bool(exact and abs(value) < Decimal(10) ** (dtype.precision - dtype.scale))
 
@@ -204,6 +205,7 @@ def file_of(source: LocatedText, scenario: Scenario, root: Path) -> Path:
     if Path(name).is_absolute():
         raise _path_error(source, "is absolute", "write it relative to the scenario")
     path = (root / scenario.file).parent / name
+    # Links are followed: a link in the workspace may lead out of it.
     if not path.resolve().is_relative_to(root.resolve()):
         raise _path_error(source, "leads out of the workspace", "put the file into the workspace")
     if path.suffix not in FILES:
@@ -248,7 +250,7 @@ def _csv_rows(text: str, at: Source | None) -> tuple[Mapping[str, Any], ...]:
 def _json_rows(text: str, source: LocatedText) -> tuple[Mapping[str, Any], ...]:
     try:
         whole = text.strip()
-        found = (
+        rows = (
             json.loads(whole, parse_float=Decimal)
             if whole.startswith("[")
             else [json.loads(line, parse_float=Decimal) for line in whole.splitlines() if line.strip()]
@@ -260,11 +262,14 @@ def _json_rows(text: str, source: LocatedText) -> tuple[Mapping[str, Any], ...]:
             help="write one object per line",
             at=source.at,
         ) from cause
-    if not all(isinstance(row, dict) for row in found):
+    if not all(isinstance(row, dict) for row in rows):
         raise ScenarioError(
-            f"the file {source.text!r} does not hold rows", code="W1702", help="write one object per line", at=source.at
+            f"the file {source.text!r} does not contain rows",
+            code="W1702",
+            help="write one object per line",
+            at=source.at,
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def typed_rows(
@@ -275,31 +280,29 @@ def typed_rows(
     Given rows must fit as they are; an expected value may have more digits than any actual one.
     """
     problems: dict[tuple[str, str], Diagnostic] = {}
-    found = []
+    typed = []
     for i, row in enumerate(rows):
         values = {}
         for name, value in row.items():
             at = source.at.of(f"rows.{i}.{name}") if source.rows is not None else _location(source)
             if name not in columns:
-                close = find_similar(name, columns, most=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"columns are {format_list(columns)}"
+                hint = suggest(name, columns, "columns are", most=1)
                 problem = Diagnostic("W1702", f"{what} has no column {name!r}", help=hint, at=at)
                 problems.setdefault((name, "column"), problem)
                 continue
             try:
                 values[name] = typed_value(value, columns[name])
             except ScenarioError as error:
-                where = f"row {i + 1} of {what}, column {name!r}: "
-                text = where + error.message
+                text = f"row {i + 1} of {what}, column {name!r}: {error.message}"
                 problems[name, str(i)] = Diagnostic("W1702", text, help=error.help, at=at)
                 continue
             if given and not fits(values[name], columns[name]):
                 text = f"row {i + 1} of {what}, column {name!r}: {value} does not fit {columns[name]}"
-                problems[name, str(i)] = Diagnostic("W1702", text, help="nothing is rounded", at=at)
-        found.append(values)
+                problems[name, str(i)] = Diagnostic("W1702", text, help="write a value that needs no rounding", at=at)
+        typed.append(values)
     if problems:
         raise ScenarioError(problems.values())
-    return tuple(found)
+    return tuple(typed)
 
 
 def _location(source: Rows) -> Source | None:

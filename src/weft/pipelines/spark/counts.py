@@ -14,10 +14,12 @@ After: hidden columns record the changes of a row, and one observe before the wr
 
 from __future__ import annotations
 
+import operator
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 BORN = Field(f"{HIDDEN}_born", LONG)
 DIED = Field(f"{HIDDEN}_died", LONG)
 _PATIENCE = 30.0
+"""Seconds to wait for the counts of an action that has ended."""
 
 
 Key = tuple[Any, ...]
@@ -43,6 +46,8 @@ Key = tuple[Any, ...]
 """
 ROWS: Key = ("rows",)
 OUT: Key = ("out",)
+JoinKeys = tuple[tuple[str, Key, Key | None], ...]
+"""For each join its alias, what counts its matched rows, and what counts those with several matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ class Entry:
     rows_in: Key
     rows_out: Key
     changed: Key
-    joins: tuple[tuple[str, Key, Key | None], ...] = ()
+    joins: JoinKeys = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +77,7 @@ class Tally:
     events: tuple[Event, ...] = ()
     entries: tuple[Entry, ...] = ()
 
-    def update(
-        self, seq: int, flag: str | None, joins: tuple[tuple[str, Key, Key | None], ...] = (), *, fan: str = ""
-    ) -> Tally:
+    def update(self, seq: int, flag: str | None, joins: JoinKeys = (), *, fan: str = "") -> Tally:
         """Return the tally with an update; without a flag it changes every visible row."""
         events = (*self.events, Event("fan", seq, fan)) if fan else self.events
         changed = _visible_after(self.events) if flag is None else ("flag", flag)
@@ -92,9 +95,7 @@ class Tally:
         """Return the tally with an output."""
         return self._with(seq, self.events, OUT)
 
-    def _with(
-        self, seq: int, events: tuple[Event, ...], changed: Key, joins: tuple[tuple[str, Key, Key | None], ...] = ()
-    ) -> Tally:
+    def _with(self, seq: int, events: tuple[Event, ...], changed: Key, joins: JoinKeys = ()) -> Tally:
         entry = Entry(seq, _visible_after(self.events), _visible_after(events), changed, joins)
         return Tally(events, (*self.entries, entry))
 
@@ -103,25 +104,26 @@ class Tally:
 
         Rows that were there at some moment are computed from all rows and what each event added or took.
         """
-        found: dict[Key, None] = {ROWS: None} if self.entries else {}
+        keys: dict[Key, None] = {ROWS: None} if self.entries else {}
         for entry in self.entries:
             for _, matched, multiple in entry.joins:
-                found |= dict.fromkeys(key for key in (matched, multiple) if key is not None)
+                keys |= dict.fromkeys(key for key in (matched, multiple) if key is not None)
             if entry.changed[0] == "flag" or (entry.changed == OUT and out):
-                found[entry.changed] = None
-        return (*found, *(_counted(event) for event in self.events if self.entries))
+                keys[entry.changed] = None
+        return (*keys, *(_counted(event) for event in self.events if self.entries))
 
     def numbers(self, counted: Mapping[Key, int]) -> Mapping[Key, int]:
         """Return every number that entries name, from those that were counted."""
-        found = {OUT: counted.get(ROWS, 0), **counted}
+        numbers = {OUT: counted.get(ROWS, 0), **counted}
+        # Backwards from the end: what is visible then is known, and each event says what it added or took.
         seen = counted.get(ROWS, 0) - sum(counted.get(_counted(e), 0) for e in self.events if e.kind == "died")
-        found["visible", len(self.events)] = seen
+        numbers["visible", len(self.events)] = seen
         for epoch in range(len(self.events) - 1, -1, -1):
             event = self.events[epoch]
             change = counted.get(_counted(event), 0)
             seen += change if event.kind == "died" else -change
-            found["visible", epoch] = seen
-        return found
+            numbers["visible", epoch] = seen
+        return numbers
 
     def condition(self, key: Key, F: ModuleType, out: Column | None) -> Column | None:
         """Return which rows count for a key; None for all of them."""
@@ -168,15 +170,13 @@ def _seq_of(flag: str) -> int:
 
 
 def _not(F: ModuleType, flag: str) -> Column:
-    found: Column = ~F.coalesce(F.col(flag), F.lit(False))
-    return found
+    # The flag is NULL on rows that were added after it was computed.
+    condition: Column = ~F.coalesce(F.col(flag), F.lit(False))
+    return condition
 
 
-def _all(conditions: list[Column]) -> Column | None:
-    whole: Column | None = None
-    for condition in conditions:
-        whole = condition if whole is None else whole & condition
-    return whole
+def _all(conditions: list[Column]) -> Column:
+    return reduce(operator.and_, conditions)
 
 
 class Counts:
@@ -201,6 +201,7 @@ class Counts:
             condition = tally.condition(key, F, out)
             counted = F.count(F.lit(1)) if condition is None else F.count_if(condition)
             metrics.append(counted.alias(name))
+        # A name of its own, so that the numbers of two actions of a session are not mixed up.
         observation = observation_of(df, f"weft_{uuid.uuid4().hex}")
         self._waiting.append((observation, tally, names))
         return df.observe(observation, *metrics)
@@ -234,6 +235,7 @@ def _read_observation(observation: Any) -> Mapping[str, Any]:
         except Exception as failure:  # noqa: BLE001  # raised by the thread that waits
             failures.append(failure)
 
+    # `Observation.get` has no timeout, and Spark reports nothing for a plan that it replaced by an empty relation.
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(_PATIENCE)

@@ -75,6 +75,12 @@ class Lowering:
             self._frames[read.name] = self.read(read)
         return self._frames[read.name]
 
+    def now(self, F: ModuleType) -> Column:
+        """Return the time of the run as a column, cached because each operation writes it."""
+        if self._now is None:
+            self._now = literal(F, self.run.at, TIMESTAMP)
+        return self._now
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingFrame:
@@ -84,7 +90,7 @@ class WorkingFrame:
     columns that updates have changed and that no projection computes yet: updates that do not read each
     other's columns become one projection.
 
-    `deleted` tells whether rows may be deleted.  `tally` defines what the hidden columns count.
+    `deleted` says whether rows may be deleted.  `tally` defines what the hidden columns count.
     """
 
     base: DataFrame
@@ -155,18 +161,11 @@ def compiled(typed: Typed, F: ModuleType, env: Lowering) -> Column:
 
 def holds(typed: Typed, F: ModuleType, env: Lowering) -> Column:
     """Return whether a condition is true; NULL counts as false."""
-    found: Column = F.coalesce(compiled(typed, F, env), F.lit(False))
-    return found
-
-
-def run_time(F: ModuleType, env: Lowering) -> Column:
-    """Return the time of the run as a column."""
-    if env._now is None:  # noqa: SLF001  # each operation writes it, so it is cached
-        env._now = literal(F, env.run.at, TIMESTAMP)  # noqa: SLF001
-    return env._now  # noqa: SLF001
+    condition: Column = F.coalesce(compiled(typed, F, env), F.lit(False))
+    return condition
 
 
 def nothing(F: ModuleType, field: Field) -> Column:
     """Return NULL in the type of a column."""
-    found: Column = F.lit(None).cast(cast_to(field.dtype))
-    return found
+    null: Column = F.lit(None).cast(cast_to(field.dtype))
+    return null

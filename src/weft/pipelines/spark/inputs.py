@@ -58,20 +58,18 @@ def fingerprint_inputs(locations: Iterable[Location], catalog: Catalog, root: Pa
             tables[path] = None
             continue
         for file in list_data_files(path):
-            path_text = _relative(file, root)
-            files[path_text] = _print(file, path_text)
+            # Relative, so that a workspace that is moved or checked out elsewhere has the same inputs.
+            name = str(file.relative_to(root) if file.is_relative_to(root) else file)
+            files[name] = _print(file, name)
     return InputPrint(files=tuple(files[p] for p in sorted(files)), tables=tuple(sorted(tables)))
 
 
-def _relative(file: Path, root: Path) -> str:
-    return str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
-
-
-def _print(file: Path, path_text: str) -> FilePrint:
+def _print(file: Path, name: str) -> FilePrint:
     stat = file.stat()
     if stat.st_size > HASHED_UP_TO:
-        return FilePrint(path=path_text, bytes=stat.st_size, mtime_ns=stat.st_mtime_ns)
-    return FilePrint(path=path_text, bytes=stat.st_size, sha256=file_hash(file))
+        return FilePrint(path=name, bytes=stat.st_size, mtime_ns=stat.st_mtime_ns)
+    # Without its time: a checkout or a copy gives a file a new one, and its content decides.
+    return FilePrint(path=name, bytes=stat.st_size, sha256=file_hash(file))
 
 
 def changes(before: InputPrint, now: InputPrint) -> tuple[str, ...]:

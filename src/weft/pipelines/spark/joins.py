@@ -46,7 +46,7 @@ ROW = Field(f"{HIDDEN}_row", LONG)
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Rows with joined columns: the frame, all its columns, and what each join found of a row."""
+    """Rows with joined columns: the frame, all its columns, and marks for the matches of each join."""
 
     df: DataFrame
     fields: tuple[Field, ...]
@@ -100,17 +100,17 @@ def has_match(step: ResolvedJoinStep, F: ModuleType) -> Column:
     instead, two readers of one join would differ in a column, and Spark would build its side twice.
     """
     prefix = join_column_name("j", step.alias)
-    found: Column = F.col(prefix if step.spec.nulls_equal else f"{prefix}${step.right_keys[0]}").isNotNull()
-    return found
+    match: Column = F.col(prefix if step.spec.nulls_equal else f"{prefix}${step.right_keys[0]}").isNotNull()
+    return match
 
 
 def count_name(prefix: str) -> str:
-    """Return the column that tells how many rows match."""
+    """Return the name of the column with the number of rows that match."""
     return f"{prefix}$#count"
 
 
 def number_name(prefix: str) -> str:
-    """Return the column that numbers the rows that match."""
+    """Return the name of the column that numbers the rows that match."""
     return f"{prefix}$#number"
 
 
@@ -141,8 +141,8 @@ def _right(
 
         def column(slot: Hashable) -> Column:
             assert isinstance(slot, tuple)  # noqa: S101  # scopes of operations have such slots
-            found: Column = F.col(slot[2])
-            return found
+            value: Column = F.col(slot[2])
+            return value
 
         df = df.filter(compile_expr(own, column, F, today=env.run.today))
     types = {
@@ -160,11 +160,9 @@ def _right(
 def _join(
     left: Joined, right: Joined, step: ResolvedJoinStep | LookupStep, env: Lowering, keys: list[tuple[str, str]]
 ) -> Joined:
-    """Return the planned join, and keep the right side for error messages.
-
-    Columns that the plan does not have, such as counts of matches, pass through.
-    """
+    """Return the planned join, and keep the right side for error messages."""
     planned = step.resolved
+    # Columns that the plan does not have, such as counts of matches, pass through.
     join = planned.carrying(left.beside(planned.left), right.beside(planned.right))
     opened = Opened(alias=step.alias, right=right.df, keys=tuple(keys))
     env.opened.setdefault(join.fingerprint[:12], []).append(opened)
@@ -205,6 +203,7 @@ def _order(rows: Joined, step: ResolvedJoinStep, prefix: str, F: ModuleType) -> 
 
 
 MOST_KEYS = 20
+"""How many repeated keys an error names."""
 _BROKEN = re.compile(
     re.escape(PREFIX) + r" W0501 (.*?): (?P<key>[^:]*?) \(spec [0-9a-f]{12}, join (?P<join>[0-9a-f]{12})\)", re.DOTALL
 )
@@ -215,16 +214,17 @@ def multiple_matches(failure: BaseException, env: Lowering) -> RuntimeJoinError 
 
     One small job on the joined side finds up to twenty keys that it has more than once.
     """
-    found = _BROKEN.search(str(failure))
-    if found is None:
+    match = _BROKEN.search(str(failure))
+    if match is None:
         return None
-    known = env.opened.get(found["join"], [])
+    # Several joins can have the same fingerprint: the one whose right side has repeated keys is meant.
+    known = env.opened.get(match["join"], [])
     for opened in known:
         keys = _repeated(opened)
         if keys:
             return _error(opened.alias, ", ".join(keys[:MOST_KEYS]), more=len(keys) > MOST_KEYS)
     alias = known[0].alias if known else "?"
-    return _error(alias, found["key"], more=False)
+    return _error(alias, match["key"], more=False)
 
 
 def _error(alias: str, keys: str, *, more: bool) -> RuntimeJoinError:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import ModuleType
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weft.core.types import DATE, STRING, DType, Field, Schema
@@ -23,17 +22,7 @@ from weft.pipelines.plan.operations.resolved import (
 )
 from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.spark.counts import BORN, DIED
-from weft.pipelines.spark.frame import (
-    DELETED,
-    UPDATED_AT,
-    Lowering,
-    WorkingFrame,
-    compiled,
-    holds,
-    nothing,
-    run_time,
-    started,
-)
+from weft.pipelines.spark.frame import DELETED, UPDATED_AT, Lowering, WorkingFrame, compiled, holds, nothing, started
 from weft.pipelines.spark.system_columns import identity, named
 from weft.pipelines.spark.update import active_rows, lower_update, with_lookups
 
@@ -45,14 +34,8 @@ if TYPE_CHECKING:
     from weft.expr import Typed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """What the added rows are and where they come from."""
-
-    kind: RowKind
-    seq: int
-    dataset_id: str
-    table: str
+Keys = tuple[tuple[str, "Typed"], ...]
+Values = tuple[tuple[str, "Typed", DType], ...]
 
 
 def added_row_id(F: ModuleType, word: str, seq: int, env: Lowering, values: Sequence[tuple[Column, DType]]) -> Column:
@@ -61,19 +44,20 @@ def added_row_id(F: ModuleType, word: str, seq: int, env: Lowering, values: Sequ
     return identity(F, [*named(F, word, run.project_id, str(seq), run.period.identifier), *values])
 
 
-def own_columns(F: ModuleType, origin: Origin, env: Lowering) -> dict[str, Column]:
-    """Return Weft's own columns of an added row, except its id."""
-    run = env.run
-    now = run_time(F, env)
+def own_columns(
+    F: ModuleType, kind: RowKind, seq: int, dataset_id: str, table: str, env: Lowering
+) -> dict[str, Column]:
+    """Return Weft's own columns of a row that operation `seq` adds, except its id."""
+    run, now = env.run, env.now(F)
     return {
-        "_row_kind": F.lit(origin.kind),
-        "_source_dataset_id": F.lit(origin.dataset_id),
-        "_source_table": F.lit(origin.table),
+        "_row_kind": F.lit(kind),
+        "_source_dataset_id": F.lit(dataset_id),
+        "_source_table": F.lit(table),
         "_created_by_project_id": F.lit(run.project_id),
         "_created_by_run_id": F.lit(run.run_id),
         "_created_at": now,
         "_updated_at": now,
-        "_operation_seq": F.lit(origin.seq).cast("long"),
+        "_operation_seq": F.lit(seq).cast("long"),
         "_deleted": F.lit(False),
         "_labels": F.create_map().cast("map<string,string>"),
         PERIOD.name: F.lit(run.period.identifier),
@@ -83,9 +67,9 @@ def own_columns(F: ModuleType, origin: Origin, env: Lowering) -> dict[str, Colum
 
 
 def with_rows(
-    frame: WorkingFrame, schema: Schema, rows: DataFrame, columns: Mapping[str, Column], origin: Origin, env: Lowering
+    frame: WorkingFrame, schema: Schema, rows: DataFrame, columns: Mapping[str, Column], seq: int, env: Lowering
 ) -> WorkingFrame:
-    """Return the working set with rows added behind its own.
+    """Return the working set with the rows that operation `seq` adds behind its own.
 
     `columns` gives the columns of the added rows; missing ones are NULL on them.  Columns that are
     new to the working set are NULL on the rows that were there.
@@ -94,8 +78,8 @@ def with_rows(
     hidden, tally = frame.hidden, frame.tally
     if env.counts is not None:
         hidden = hidden if BORN in hidden else (*hidden, BORN)
-        tally = tally.added(origin.seq)
-        columns = {**columns, BORN.name: F.lit(origin.seq).cast("long")}
+        tally = tally.added(seq)
+        columns = {**columns, BORN.name: F.lit(seq).cast("long")}
     there = {f.name for f in (*frame.schema.fields, *frame.hidden)}
     fields: tuple[Field, ...] = (*schema.fields, *hidden)
     old = [F.col(f.name) if f.name in there else nothing(F, f).alias(f.name) for f in fields]
@@ -117,38 +101,24 @@ def lower_aggregate(frame: WorkingFrame, op: ResolvedAggregate, env: Lowering) -
         detail = F.col("_row_kind") != F.lit("summary")
         active = detail if active is None else active & detail
     grouped = groups(rows if active is None else rows.filter(active), op.keys, op.values, F, env)
-    dataset = op.before.dataset
-    origin = Origin(kind="summary", seq=op.seq, dataset_id=dataset.id, table=op.before.table)
-    columns = own_columns(F, origin, env)
-    columns["_row_id"] = added_row_id(F, "agg", op.seq, env, key_values(op.keys, F))
-    columns |= group_columns(op.keys, op.values, F)
-    return with_rows(frame, op.after.schema, grouped, columns, origin, env)
+    columns = own_columns(F, "summary", op.seq, op.before.dataset.id, op.before.table, env)
+    columns |= group_columns(F, "agg", op.seq, op.keys, op.values, env)
+    return with_rows(frame, op.after.schema, grouped, columns, op.seq, env)
 
 
-def groups(
-    rows: DataFrame,
-    keys: tuple[tuple[str, Typed], ...],
-    values: tuple[tuple[str, Typed, DType], ...],
-    F: ModuleType,
-    env: Lowering,
-) -> DataFrame:
-    """Return one row for each group, its columns under names of their own."""
+def groups(rows: DataFrame, keys: Keys, values: Values, F: ModuleType, env: Lowering) -> DataFrame:
+    """Return one row for each group, its columns under names that no column of the working set has."""
     by = [compiled(typed, F, env).alias(f"{HIDDEN}_g{i}") for i, (_, typed) in enumerate(keys)]
     aggregates = [compiled(typed, F, env).alias(f"{HIDDEN}_v{i}") for i, (_, typed, _) in enumerate(values)]
     return rows.groupBy(*by).agg(*aggregates)
 
 
-def group_columns(
-    keys: tuple[tuple[str, Typed], ...], values: tuple[tuple[str, Typed, DType], ...], F: ModuleType
-) -> dict[str, Column]:
-    """Return the columns of a group under the names they are stored in."""
-    columns = {name: F.col(f"{HIDDEN}_g{i}") for i, (name, _) in enumerate(keys)}
-    return columns | {name: F.col(f"{HIDDEN}_v{i}") for i, (name, _, _) in enumerate(values)}
-
-
-def key_values(keys: tuple[tuple[str, Typed], ...], F: ModuleType) -> list[tuple[Column, DType]]:
-    """Return the group values as parts of an id."""
-    return [(F.col(f"{HIDDEN}_g{i}"), typed.dtype) for i, (_, typed) in enumerate(keys)]
+def group_columns(F: ModuleType, word: str, seq: int, keys: Keys, values: Values, env: Lowering) -> dict[str, Column]:
+    """Return the columns of a group under the names they are stored in, and the id of its row."""
+    by = [(F.col(f"{HIDDEN}_g{i}"), typed.dtype) for i, (_, typed) in enumerate(keys)]
+    columns = {name: column for (name, _), (column, _) in zip(keys, by, strict=True)}
+    columns |= {name: F.col(f"{HIDDEN}_v{i}") for i, (name, _, _) in enumerate(values)}
+    return columns | {"_row_id": added_row_id(F, word, seq, env, by)}
 
 
 def lower_append(frame: WorkingFrame, op: ResolvedAppend, env: Lowering) -> WorkingFrame:
@@ -158,17 +128,16 @@ def lower_append(frame: WorkingFrame, op: ResolvedAppend, env: Lowering) -> Work
     F = functions_of(rows)
     if op.selector is not None:
         rows = rows.filter(holds(op.selector, F, env))
-    origin = Origin(kind="appended", seq=op.seq, dataset_id=op.read.dataset.id, table=op.read.table.name)
-    columns = own_columns(F, origin, env)
+    columns = own_columns(F, "appended", op.seq, op.read.dataset.id, op.read.table.name, env)
     if op.keys is not None:
         rows = groups(rows, op.keys, op.values, F, env)
-        columns["_row_id"] = added_row_id(F, "app", op.seq, env, key_values(op.keys, F))
-        columns |= group_columns(op.keys, op.values, F)
+        columns |= group_columns(F, "app", op.seq, op.keys, op.values, env)
     else:
         columns |= _placed(op, F)
+        # A new id: the source row may be in the working set already, or be appended by two operations.
         columns["_row_id"] = added_row_id(F, "app", op.seq, env, [(F.col("_row_id"), STRING)])
         columns |= {name: compiled(typed, F, env) for name, typed, _ in op.values}
-    return with_rows(frame, op.after.schema, rows, columns, origin, env)
+    return with_rows(frame, op.after.schema, rows, columns, op.seq, env)
 
 
 def _placed(op: ResolvedAppend, F: ModuleType) -> dict[str, Column]:
@@ -187,7 +156,7 @@ def lower_delete(frame: WorkingFrame, op: ResolvedDelete, env: Lowering) -> Work
     rows = with_lookups(frame, op.lookups, env)
     active = active_rows(op.selector, frame, F, env)
     hidden, tally = frame.hidden, frame.tally
-    now = run_time(F, env)
+    now = env.now(F)
     columns = {
         DELETED: F.lit(True) if active is None else F.col(DELETED) | active,
         UPDATED_AT: now if active is None else F.when(active, now).otherwise(F.col(UPDATED_AT)),

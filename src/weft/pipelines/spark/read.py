@@ -16,6 +16,7 @@ The file has changed, but the rows of the run have not, so a rerun is possible.
 from __future__ import annotations
 
 import datetime as dt
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from weft.core.frozen import EMPTY
 from weft.core.names import find_similar, format_list, quote
@@ -92,30 +93,25 @@ def _requested_check(read: Read) -> Check:
     return max((read.dataset.check_keys, overlap), key=order.index)
 
 
-_RANGES = {PERIOD_FROM.name: DATE, PERIOD_TO.name: DATE}
-
-
-def as_condition(filter: TemporalFilter, F: ModuleType, types: Mapping[str, DType] | None = None) -> Column:
+def as_condition(filter: TemporalFilter, F: ModuleType, types: Mapping[str, DType]) -> Column:
     """Return the condition on the temporal columns of a frame.
 
-    `types` are the temporal columns that the frame has, dates or timestamps; without them ranges are dates
-    and there are no times of knowledge.  Timestamps are compared at 00:00 UTC of the day.
+    `types` are the temporal columns that the frame has, dates or timestamps.  Timestamps are compared at 00:00 UTC of
+    the day.
     """
-    known = _RANGES if types is None else types
     conditions: list[Any] = []
     if filter.mode == "period":
         conditions.append(F.col(PERIOD.name).isin(*filter.identifiers))
     if filter.mode == "bitemporal" and filter.instant is not None:
-        conditions.append(_within(F, filter.instant, PERIOD_FROM.name, PERIOD_TO.name, known))
-    if filter.mode != "snapshot" and filter.known_at is not None and KNOWN_FROM.name in known:
-        conditions.append(_within(F, filter.known_at, KNOWN_FROM.name, KNOWN_TO.name, known))
-    found: Column = F.lit(True)
-    for index, condition in enumerate(conditions):
-        found = condition if index == 0 else found & condition
-    return found
+        conditions.append(_within(F, filter.instant, PERIOD_FROM.name, PERIOD_TO.name, types))
+    if filter.mode != "snapshot" and filter.known_at is not None and KNOWN_FROM.name in types:
+        conditions.append(_within(F, filter.known_at, KNOWN_FROM.name, KNOWN_TO.name, types))
+    condition: Column = reduce(operator.and_, conditions) if conditions else F.lit(True)
+    return condition
 
 
 def _within(F: ModuleType, at: dt.date, start: str, end: str, types: Mapping[str, DType]) -> Any:
+    # Ranges are half-open: a row ends where the next one begins; NULL is no end.
     begun = F.col(start) <= _moment(F, at, types[start])
     if end not in types:
         return begun
@@ -155,6 +151,7 @@ def read_table(
         raise
     except Exception as failure:
         known = data_failure(failure)
+        # An exception that is not Spark's is an error of Weft or a JVM that died: neither is about the data.
         if known is None and not isinstance(failure, PySparkException):
             raise
         raise known or _unreadable(read, failure) from failure
@@ -182,7 +179,7 @@ def parts_of(session: SparkSession, read: Read, catalog: Catalog, root: Path) ->
         kind = _kind(location, find_datasource(location, catalog))
         writer = str((location.catalog or EMPTY).get("datasource") or "")
         groups.setdefault((location.datasource_id, kind, writer), []).append(location)
-    found: list[Part] = []
+    parts: list[Part] = []
     for (_, kind, writer), locations in groups.items():
         request = Scan(
             session=session,
@@ -193,8 +190,8 @@ def parts_of(session: SparkSession, read: Read, catalog: Catalog, root: Path) ->
             source=find_datasource(locations[0], catalog),
             written_as=catalog.datasource(writer) if writer else None,
         )
-        found += spark_connector(kind).scan(request)
-    return found
+        parts += spark_connector(kind).scan(request)
+    return parts
 
 
 def _by_position(table: TableDef) -> ByPosition:
@@ -269,19 +266,19 @@ def _temporal(part: Part, read: Read) -> dict[str, DType]:
     """Return the temporal columns of a part with the types they are compared in; raise W1319 when one is missing."""
     there = part.types
     mode = read.table.temporal_mode
-    found: dict[str, DType] = {}
+    types: dict[str, DType] = {}
     missing = []
     for field in temporal_columns(mode):
         source = there.get(field.name)
         if source is not None:
-            found[field.name] = TIMESTAMP if source in (TIMESTAMP, TIMESTAMP_NTZ) else field.dtype
+            types[field.name] = TIMESTAMP if source in (TIMESTAMP, TIMESTAMP_NTZ) else field.dtype
         elif field == PERIOD and (part.period is not None or mode == "snapshot"):
-            found[field.name] = STRING
+            types[field.name] = STRING
         else:
             missing.append(field.name)
     if missing:
         raise _no_temporal(part, read, missing)
-    return found | {f.name: f.dtype for f in _KNOWN if there.get(f.name) is not None}
+    return types | {f.name: f.dtype for f in _KNOWN if there.get(f.name) is not None}
 
 
 def _no_temporal(part: Part, read: Read, missing: list[str]) -> ResolutionError:
@@ -323,10 +320,7 @@ def _empty(session: SparkSession, read: Read) -> DataFrame:
         *SYSTEM_COLUMNS,
         *temporal_columns(read.table.temporal_mode),
     ]
-    schema = StructType()
-    for field in fields:
-        schema.add(field.name, to_spark(field.dtype))
-    return session.createDataFrame([], schema)
+    return session.createDataFrame([], StructType([StructField(f.name, to_spark(f.dtype)) for f in fields]))
 
 
 def fingerprint_rows(
@@ -347,9 +341,10 @@ def fingerprint_rows(
     whole = read.pin.role in ("input", "append")  # their rows become rows of the working set
     fields = [f for f in schema_of(frame).fields if whole or f.name in read.columns]
     row = identity(F, [(F.col(quote(f.name)), f.dtype) for f in fields])
-    (found,) = frame.select(row.alias("row")).agg(
+    # A sum and an exclusive or of two hashes: neither depends on the order, and the sum counts equal rows.
+    (totals,) = frame.select(row.alias("row")).agg(
         F.count(F.lit(1)).alias("rows"),
         F.sum(F.xxhash64("row").cast("decimal(20,0)")).alias("sum"),
         F.bit_xor(F.xxhash64("row", F.lit(1))).alias("xor"),
     ).collect()  # fmt: skip
-    return f"{found['rows']}:{found['sum'] or 0}:{found['xor'] or 0}"
+    return f"{totals['rows']}:{totals['sum'] or 0}:{totals['xor'] or 0}"

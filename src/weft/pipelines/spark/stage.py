@@ -70,14 +70,14 @@ def _source(target: Target, catalog: Catalog) -> DataSource | None:
     """Return the datasource of a target, None for one that is a path."""
     if target.datasource_id is None:
         return None
-    found = catalog.datasource(target.datasource_id)
-    if found is None:
+    source = catalog.datasource(target.datasource_id)
+    if source is None:
         raise RunError(
             f"unknown datasource {target.datasource_id!r} of the output",
             code="W1509",
             help="name a datasource of the workspace in the destination",
         )
-    return found
+    return source
 
 
 def merged(new: DataFrame, current: DataFrame, key: Sequence[str]) -> DataFrame:

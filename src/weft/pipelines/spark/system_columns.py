@@ -39,8 +39,8 @@ def identity(F: ModuleType, parts: Sequence[tuple[Column, DType]]) -> Column:
     """Return an id in the form of a UUID: a hash of the values, in this order, each with its length."""
     hashed = F.sha2(F.concat_ws(_SEPARATOR, *(_part(F, *part) for part in parts)).cast("binary"), 256)
     pieces = (F.substring(hashed, start, size) for start, size in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12)))
-    found: Column = F.concat_ws("-", *pieces)
-    return found
+    uuid: Column = F.concat_ws("-", *pieces)
+    return uuid
 
 
 def named(F: ModuleType, *texts: str) -> list[tuple[Column, DType]]:
@@ -51,24 +51,24 @@ def named(F: ModuleType, *texts: str) -> list[tuple[Column, DType]]:
 def _part(F: ModuleType, column: Column, dtype: DType) -> Column:
     """Return a value as a text that no other value has: its length says where it ends."""
     text = canonical_text(F, column, dtype)
-    found: Column = F.when(column.isNull(), F.lit("n")).otherwise(
+    part: Column = F.when(column.isNull(), F.lit("n")).otherwise(
         F.concat(F.lit("v"), F.length(text).cast("string"), F.lit(":"), text)
     )
-    return found
+    return part
 
 
 def canonical_text(F: ModuleType, column: Column, dtype: DType) -> Column:
     """Return a value as a text that depends on no setting of the session."""
-    found: Any = column
+    text: Any = column
     if dtype.is_nested:
-        found = F.to_json(column)
+        text = F.to_json(column)
     elif dtype == TIMESTAMP:
-        found = F.unix_micros(column).cast("string")
+        text = F.unix_micros(column).cast("string")
     elif isinstance(dtype, Scalar) and dtype.name == "binary":
-        found = F.hex(column)
+        text = F.hex(column)
     elif dtype != STRING:
-        found = column.cast("string")
-    return found  # type: ignore[no-any-return]  # functions is whichever module fits the frame
+        text = column.cast("string")
+    return text  # type: ignore[no-any-return]  # functions is whichever module fits the frame
 
 
 def with_system_columns(

@@ -17,7 +17,7 @@ import operator
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from weft.core.types import BOOLEAN, Field
 from weft.pipelines.plan.operations.resolved import (
@@ -27,8 +27,8 @@ from weft.pipelines.plan.operations.resolved import (
     ResolvedUpdate,
     join_column_name,
 )
-from weft.pipelines.spark.counts import Key, flag_field, join_field
-from weft.pipelines.spark.frame import DELETED, UPDATED_AT, Lowering, WorkingFrame, compiled, holds, nothing, run_time
+from weft.pipelines.spark.counts import JoinKeys, Key, flag_field, join_field
+from weft.pipelines.spark.frame import DELETED, UPDATED_AT, Lowering, WorkingFrame, compiled, holds, nothing
 from weft.pipelines.spark.joins import (
     ROW_ID,
     Joined,
@@ -68,6 +68,7 @@ def lower_update(frame: WorkingFrame, op: ResolvedUpdate, env: Lowering) -> Work
     for step in op.joins:
         rows = with_join(rows, step, env)
         if step.on_multiple == "all":
+            # At once, because the next join of the update may copy the rows again.
             new = F.when(has_match(step, F), fan_id(step, F)).otherwise(F.col(ROW_ID))
             rows = Joined(rows.df.withColumn(ROW_ID, new), rows.fields)
     active = None if gate is None else F.col(ACTIVE)
@@ -87,12 +88,10 @@ def _can_fold(frame: WorkingFrame, op: ResolvedUpdate) -> bool:
     if frame.folded >= MOST_FOLDED:
         return False
     read = (op.selector, *(a.typed for a in op.assignments))
-    slots = {slot[1] for typed in read for slot in (typed.slots if typed is not None else ()) if _is_slot(slot)}
+    slots = {
+        slot[1] for typed in read for slot in (typed.slots if typed is not None else ()) if isinstance(slot, tuple)
+    }
     return not slots & frame.pending.keys()
-
-
-def _is_slot(slot: object) -> TypeGuard[tuple[str, ...]]:
-    return isinstance(slot, tuple)
 
 
 def _folded(frame: WorkingFrame, op: ResolvedUpdate, flag: Field, F: ModuleType, env: Lowering) -> WorkingFrame:
@@ -149,6 +148,7 @@ def _assigned(
         if level == 1 and active is not None:
             columns[flag.name] = active
         df = df.withColumns(columns)
+        # Later levels use the flag: the selector would read columns that this level has changed.
         if active is not None:
             active = F.col(flag.name)
     return df
@@ -162,24 +162,24 @@ def _where(
     field = Field(assignment.column, assignment.dtype)
     old = nothing(F, field) if assignment.creates else F.col(assignment.column)
     old = old if before is None else before
-    found: Column = F.when(active, value).otherwise(old)
-    return found
+    column: Column = F.when(active, value).otherwise(old)
+    return column
 
 
 def _touched(F: ModuleType, active: Column | None, env: Lowering, before: Column | None = None) -> Column:
-    now = run_time(F, env)
+    now = env.now(F)
     old = F.col(UPDATED_AT) if before is None else before
-    found: Column = now if active is None else F.when(active, now).otherwise(old)
-    return found
+    column: Column = now if active is None else F.when(active, now).otherwise(old)
+    return column
 
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """Columns that say what the joins of an update found, and what they count."""
+    """Columns that mark the matches of the joins of an update, and what they count."""
 
     columns: dict[str, Column] = field(default_factory=dict)
     fields: tuple[Field, ...] = ()
-    joins: tuple[tuple[str, Key, Key | None], ...] = ()
+    joins: JoinKeys = ()
     fan: str = ""
 
 
@@ -189,8 +189,8 @@ def _marks(op: ResolvedUpdate, active: Column | None, F: ModuleType) -> _Marks:
     copies: list[Column] = []
     for index, step in enumerate(op.joins):
         prefix = join_column_name("j", step.alias)
-        found = has_match(step, F)
-        own = found if active is None else found & active
+        match = has_match(step, F)
+        own = match if active is None else match & active
         matched = join_field(op.seq, index, "m")
         made.append((matched, own))
         several: Key | None = None
@@ -199,7 +199,7 @@ def _marks(op: ResolvedUpdate, active: Column | None, F: ModuleType) -> _Marks:
             made.append((multiple, own & (F.col(count_name(prefix)) > F.lit(1))))
             several = ("flag", multiple.name)
         if step.on_multiple == "all":
-            copies.append(found & (F.col(number_name(prefix)) > F.lit(1)))
+            copies.append(match & (F.col(number_name(prefix)) > F.lit(1)))
         joins.append((step.alias, ("flag", matched.name), several))
     fan = ""
     if copies:

@@ -59,7 +59,7 @@ class Database:
     @property
     def _secrets(self) -> tuple[str, ...]:
         url = self.engine.url
-        values = [v for k, found in url.normalized_query.items() if is_secret_name(k) for v in found]
+        values = [v for k, parts in url.normalized_query.items() if is_secret_name(k) for v in parts]
         return tuple(filter(None, (str(url.password or ""), *values)))
 
     def read(self, work: Callable[[Connection], T]) -> T:

@@ -104,9 +104,9 @@ def admit(project: Project, catalog: Catalog, store: Store, *, sandbox: bool = F
     One that was edited runs only into the `sandbox`: a scheduler that expects new
     data at the targets must not take such a run for a success.
     """
-    found = resolve_status(project, store)
-    if found.warnings and not sandbox:
-        edited = found.warnings[0]
+    resolved = resolve_status(project, store)
+    if resolved.warnings and not sandbox:
+        edited = resolved.warnings[0]
         raise ActivationError(
             f"project {project.name!r} has changed since it was activated as version {project.version}: "
             "nothing was run",
@@ -114,22 +114,22 @@ def admit(project: Project, catalog: Catalog, store: Store, *, sandbox: bool = F
             help=f"{edited.help}; `weft run --sandbox` tries it without publishing",
             at=edited.at if isinstance(edited.at, Source) else None,
         )
-    if found.status == "inactive":
+    if resolved.status == "inactive":
         raise ActivationError(
             f"project {project.name!r} is inactive and cannot run",
             code="W1104",
             help=f"`weft project reopen {quote_for_shell(project.name)}` makes it a draft, which runs into the sandbox",
             at=project.at.of("status"),
         )
-    if found.status == "conflict":
-        raise in_conflict(project, found.conflict)
-    if found.status == "active" and not found.recorded and not sandbox:
+    if resolved.status == "conflict":
+        raise in_conflict(project, resolved.conflict)
+    if resolved.status == "active" and not resolved.recorded and not sandbox:
         failures = check_project(project, catalog)
         if failures:
             raise not_activated(project, failures)
         store.record(project)
         store.set_state(project.id, "active", active_version=project.version, pinned=project.input.version)
-    return found
+    return resolved
 
 
 def in_conflict(project: Project, report: ConflictReport | None) -> ActivationError:
@@ -207,10 +207,10 @@ def activate(workspace: Workspace, project: Project, store: Store, *, dataset_ve
 
 
 def _pinned(project: Project, catalog: Catalog) -> Project:
-    found = catalog.dataset(project.input)
-    if not isinstance(found, ResolvedDataset):
+    resolved = catalog.dataset(project.input)
+    if not isinstance(resolved, ResolvedDataset):
         return project
-    return replace(project, input_dataset_version=found.dataset.version)
+    return replace(project, input_dataset_version=resolved.dataset.version)
 
 
 def deactivate(workspace: Workspace, project: Project, store: Store) -> Project:

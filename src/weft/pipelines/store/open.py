@@ -60,9 +60,9 @@ def is_current(connection: Connection, address: str) -> bool:
 
 def too_old(address: str, version: str | None) -> StoreError:
     """Return the error for a shared store whose tables must be migrated by hand."""
-    found = "no tables yet" if version is None else f"tables of version {version}"
+    present = "no tables yet" if version is None else f"tables of version {version}"
     return StoreError(
-        f"the store {address} has {found}, this release needs {HEAD}",
+        f"the store {address} has {present}, this release needs {HEAD}",
         code="W1603",
         help="run `weft doctor --upgrade-store` once, when no run is under way",
     )

@@ -101,16 +101,16 @@ def change_status(
         update(RUNS).where(RUNS.c.id == run_id, RUNS.c.status.in_((*allowed, status))).values(status=status, **values)
     )
     if moved.rowcount == 0:
-        found = run_row(connection, run_id)
-        raise transition_error(run_id, None if found is None else found.status, status)
+        run = run_row(connection, run_id)
+        raise transition_error(run_id, None if run is None else run.status, status)
 
 
-def transition_error(run_id: str, found: str | None, wanted: str) -> RunError:
+def transition_error(run_id: str, current: str | None, wanted: str) -> RunError:
     """Return the error for an invalid transition of a run."""
-    if found is None:
+    if current is None:
         return RunError(f"run {run_id!r} does not exist", code="W1606", help="`weft runs` lists the runs")
     return RunError(
-        f"run {short_id(run_id)} is {found} and cannot become {wanted}",
+        f"run {short_id(run_id)} is {current} and cannot become {wanted}",
         code="W1102",
         help=f"`weft runs show {short_id(run_id)}` shows its history",
     )

@@ -71,12 +71,12 @@ def _datasets(project: Project, catalog: Catalog) -> Iterator[Dataset]:
     seen: set[tuple[str, int]] = set()
     # The list grows while it is walked: a dataset adds the targets of its lookups.
     for ref in waiting:
-        found = catalog.dataset(ref)
-        if not isinstance(found, ResolvedDataset) or (found.dataset.id, found.dataset.version) in seen:
+        resolved = catalog.dataset(ref)
+        if not isinstance(resolved, ResolvedDataset) or (resolved.dataset.id, resolved.dataset.version) in seen:
             continue
-        seen.add((found.dataset.id, found.dataset.version))
-        yield found.dataset
-        waiting += [x.target for x in found.dataset.lookups if isinstance(x.target, DatasetRef)]
+        seen.add((resolved.dataset.id, resolved.dataset.version))
+        yield resolved.dataset
+        waiting += [x.target for x in resolved.dataset.lookups if isinstance(x.target, DatasetRef)]
 
 
 def _datasources(
