@@ -118,22 +118,21 @@ def rounded(call: CallCheck) -> Typed | None:
     if arg.dtype == DOUBLE and not isinstance(n, int):
         call.refuse(1, "a constant for a double", cast_help(call.args[0], Decimal(38, 10)))
         return None
-    dtype = _rounded_type(arg.dtype, n) if isinstance(n, int) else _kept_type(arg.dtype)
+    dtype = _rounded_type(arg.dtype, n if isinstance(n, int) else None)
     return call.build(dtype, (arg, convert(digits, LONG)))
 
 
-def _rounded_type(dtype: DType, n: int) -> DType:
+def _rounded_type(dtype: DType, n: int | None) -> DType:
+    """Return the type of a number rounded to `n` digits, None if they are not constant; 9.9 becomes 10: a digit more."""
     if not isinstance(dtype, Decimal):
         return dtype
+    if n is None:
+        return bounded(dtype.precision + 1, dtype.scale)
     whole = dtype.precision - dtype.scale + 1
     if n < 0:
         return bounded(max(whole, 1 - n), 0)
     scale = min(dtype.scale, n)
     return bounded(whole + scale, scale)
-
-
-def _kept_type(dtype: DType) -> DType:
-    return bounded(dtype.precision + 1, dtype.scale) if isinstance(dtype, Decimal) else dtype
 
 
 def extreme(call: CallCheck) -> Typed | None:

@@ -252,14 +252,7 @@ def truncate(moment: Any, unit: str, zone: dt.tzinfo) -> Any:
 
 
 def _start_of_days(day: dt.date, unit: str) -> dt.date:
-    match unit:
-        case "year":
-            return day.replace(month=1, day=1)
-        case "quarter":
-            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-        case "month":
-            return day.replace(day=1)
-        case "week":
-            return day - dt.timedelta(days=day.weekday())
-        case _:
-            return day
+    if unit in ("day", "week"):
+        return day - dt.timedelta(days=day.weekday() if unit == "week" else 0)
+    months = {"year": 12, "quarter": 3, "month": 1}[unit]
+    return day.replace(month=(day.month - 1) // months * months + 1, day=1)

@@ -231,7 +231,7 @@ def _window(match: SameWindow) -> Choice:
 Refusal = Callable[[ResolvedJoin], str | None]
 _NO_ARROW = frozenset({"variant", "interval_ym", "time", "null"})
 _LONG_DIGITS = 18
-_COMPILED = 48  # with more, the method that holds the search is too long for the JVM to compile
+_COMPILED = 48  # measured: with more, the method that holds the search is too long for the JVM to compile
 
 
 def _union_refuses(join: ResolvedJoin, match: AsOf) -> str | None:
@@ -249,8 +249,6 @@ def _union_refuses(join: ResolvedJoin, match: AsOf) -> str | None:
 
 
 def _kernel_refuses(join: ResolvedJoin, match: AsOf) -> str | None:
-    if match.known is not None:
-        return "the kernel refuses a second time axis"
     if not join.keys:
         return "the kernel refuses joins without a key: all rows would be one group"
     for key in join.keys:
@@ -280,15 +278,7 @@ def _has_arrow_type(dtype: DType) -> bool:
     return not (isinstance(dtype, Scalar) and (dtype.collation or dtype.name in _NO_ARROW))
 
 
-def _slices_refuses(_join: ResolvedJoin, match: AsOf) -> str | None:
-    if match.known is not None:
-        return "the slices plan refuses a second time axis: a row known late may belong to an earlier slice"
-    return None
-
-
 def _broadcast_refuses(join: ResolvedJoin, match: AsOf) -> str | None:
-    if match.known is not None:
-        return "the broadcast plan refuses a second time axis"
     if match.skip_nulls:
         return "the broadcast plan refuses skip_nulls: it finds one row for all columns"
     width = sum(_columns_in(f.dtype) for f in (*join.left.fields, *join.right.fields))
@@ -309,33 +299,34 @@ def _columns_in(dtype: DType) -> int:
     return _columns_in(dtype.element) if isinstance(dtype, Array) else 1
 
 
-def _tiny_left_refuses(_join: ResolvedJoin, match: AsOf) -> str | None:
-    return None if match.known is None else "the tiny_left plan refuses a second time axis"
-
-
-def _refuses(plan: str, check: Callable[[ResolvedJoin, AsOf], str | None] | None) -> Refusal:
+def _refuses(
+    plan: str, check: Callable[[ResolvedJoin, AsOf], str | None] | None = None, *, two_axes: bool = False
+) -> Refusal:
     """Return a function that runs the checks of all plans but rank, then those of one plan."""
     subject = "the kernel" if plan == "kernel" else f"the {plan} plan"
 
     def refuses(join: ResolvedJoin) -> str | None:
         if not isinstance(join.match, AsOf):
             return f"{subject} refuses joins that are not as-of joins"
-        if check is None:
+        if plan == "rank":  # it tests every pair of rows, so it supports everything
             return None
         if split_conditions(join).pair:
             return f"{subject} refuses predicates that compare a left with a right column"
-        return check(join, join.match)
+        # These plans search along one axis, but the best row on two axes need not be the nearest one on either.
+        if join.match.known is not None and not two_axes:
+            return f"{subject} refuses a second time axis"
+        return None if check is None else check(join, join.match)
 
     return refuses
 
 
 ASOF: Mapping[str, Refusal] = {
     "kernel": _refuses("kernel", _kernel_refuses),
-    "union": _refuses("union", _union_refuses),
-    "slices": _refuses("slices", _slices_refuses),
+    "union": _refuses("union", _union_refuses, two_axes=True),
+    "slices": _refuses("slices"),
     "broadcast": _refuses("broadcast", _broadcast_refuses),
-    "tiny_left": _refuses("tiny_left", _tiny_left_refuses),
-    "rank": _refuses("rank", None),
+    "tiny_left": _refuses("tiny_left"),
+    "rank": _refuses("rank"),
 }
 """For each plan, a function that returns why the plan refuses a join, or None if it supports the join."""
 

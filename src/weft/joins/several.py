@@ -18,7 +18,7 @@ from weft.expr import Typed
 from weft.joins.choose import ASOF, Choice
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.predicates import fold_order_conditions
-from weft.joins.resolve.resolved import AsOf, OutputColumn, ResolvedJoin, Slot
+from weft.joins.resolve.resolved import AsOf, ResolvedJoin, Slot
 from weft.joins.spec.asof import AsofSpec
 from weft.joins.spec.projection import JoinProjection
 
@@ -62,7 +62,11 @@ def resolve_several(left: Schema, requests: Sequence[PartRequest]) -> tuple[Part
         refusal = ASOF["union"](direct)  # the plan for several parts is a union of all sides
         if refusal is not None:
             raise _not_shared(number, refusal)
-        origins = tuple(_origin(c, i, number, origins) for i, c in enumerate(join.output))
+        before = origins
+        origins = tuple(
+            before[c.left] if c.source == "left" and c.left is not None else Origin(number, i)
+            for i, c in enumerate(join.output)
+        )
         parts.append(Part(number=number, chained=join, direct=direct, origins=origins))
         _check_shared(parts[0], parts[-1])
         schema = join.schema
@@ -90,12 +94,6 @@ def choose_several(parts: Sequence[Part]) -> Choice:
         f"{len(parts)} right sides have the same left keys and order: one plan joins them all",
         f"one shuffle and {sorts} of all sides together; a key's rows stay in one task",
     )
-
-
-def _origin(column: OutputColumn, place: int, number: int, before: Sequence[Origin]) -> Origin:
-    if column.source == "left" and column.left is not None:
-        return before[column.left]
-    return Origin(number, place)
 
 
 def _not_shared(number: int, why: str) -> JoinSpecError:

@@ -36,7 +36,7 @@ Ordering = tuple[tuple[str, bool], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinLineage:
-    """How a relation came out of a join: what was said and what it resolved to."""
+    """The join that a relation is the result of: the spec as given, and as resolved."""
 
     spec: JoinSpec | None
     project: JoinProjection | None
@@ -46,7 +46,7 @@ class JoinLineage:
     natural: bool = False
 
     def explain(self) -> JoinExplanation:
-        """Return the join in words."""
+        """Return the explanation of the join."""
         return explain_resolved(
             self.resolved, self.spec, ordering=self.left_ordering, choice=self.choice, natural=self.natural
         )
@@ -54,7 +54,7 @@ class JoinLineage:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Frame:
-    """A DataFrame that knows its columns; nothing here changes the session or runs a job."""
+    """A DataFrame with its schema; no method changes the session, and only those that say so run a job."""
 
     df: DataFrame
     schema: Schema
@@ -71,13 +71,14 @@ class Frame:
         return replace(self, df=df, schema=schema or schema_of(df), ordering=ordering, lineage=None)
 
     def _rows(self, df: DataFrame, ordering: Ordering) -> Self:
-        """Return fewer or sorted rows of the same columns, which are still those of the join."""
+        """Return fewer or sorted rows with the same columns; the lineage stays, because it is about columns."""
         return replace(self, df=df, ordering=ordering)
 
     def _names(self, names: Sequence[str]) -> list[int]:
         return [self._index(name) for name in names]
 
     def _index(self, name: object) -> int:
+        # A column with exactly this name comes before a parsed one, because names may contain dots and backticks.
         literal = self.schema.find(name) if isinstance(name, str) else None
         return self.schema.index(parse_name(name)) if literal is None else literal
 
@@ -105,7 +106,7 @@ class Frame:
         Parameters
         ----------
         condition
-            A boolean Spark Column, or an expression as a string.
+            A boolean Spark Column, or an expression as a string.  Required.
         """
         column, _ = self._compiled(condition, boolean=True)
         return self._rows(self.df.filter(column), self.ordering)
@@ -116,7 +117,7 @@ class Frame:
         Parameters
         ----------
         rows
-            A whole number from 0.
+            How many: an integer, 0 or greater.  Required.
         """
         _a_count(rows, "limit", least=0)
         return self._rows(self.df.limit(rows), self.ordering)
@@ -129,7 +130,7 @@ class Frame:
         Parameters
         ----------
         *names
-            Column names, each once; a name with a dot goes in backticks.
+            Column names, each once.  A name that contains a dot is written in backticks.  At least one is required.
         """
         kept = self._names(names)
         if not kept:
@@ -138,26 +139,26 @@ class Frame:
             if index in kept[:place]:
                 raise ColumnCollisionError(
                     f"select names {self.columns[index]!r} twice",
-                    help="name it once; with_columns gives a copy under another name",
+                    help="name it once; with_columns(copy='column') adds a copy under another name",
                 )
         schema = Schema(tuple(self.schema.fields[i] for i in kept), self.schema.case_sensitive)
         return self._with(self.df.select(*map(self._column, kept)), schema, self._surviving(schema))
 
     def drop(self, *names: str) -> Self:
-        """Leave out the named columns.
+        """Remove the named columns.
 
         ``orders.drop("note")``
 
         Parameters
         ----------
         *names
-            Column names; one that is not there is an error.
+            Column names.  An unknown name is an error.
         """
         dropped = set(self._names(names))
         return self.select(*(quote(n) for i, n in enumerate(self.columns) if i not in dropped))
 
     def _surviving(self, schema: Schema) -> Ordering:
-        """Return the leading part of the marker whose columns are still there."""
+        """Return the order marker up to the first column that a schema does not have."""
         kept: list[tuple[str, bool]] = []
         for name, ascending in self.ordering:
             if name not in schema:
@@ -166,12 +167,12 @@ class Frame:
         return tuple(kept)
 
     def rename(self, names: Mapping[str, str] | None = None, /, **aliases: str) -> Self:
-        """Give columns new names: ``rename(old="new")`` or ``rename({"old name": "new"})``.
+        """Rename columns: ``rename(old="new")`` or ``rename({"old name": "new"})``.
 
         Parameters
         ----------
         names
-            A mapping from old to new names, for those that cannot be written as a keyword; None by default.
+            A mapping from old to new names, for names that are not valid keywords.  None by default.
         **aliases
             ``old="new"``.
         """
@@ -197,7 +198,7 @@ class Frame:
         Parameters
         ----------
         columns
-            A mapping from names to columns, for names that cannot be written as a keyword; None by default.
+            A mapping from names to columns, for names that are not valid keywords.  None by default.
         **more
             ``name=column``: a Spark Column, or an expression as a string.
         """
@@ -215,12 +216,14 @@ class Frame:
             folded = fold(name, case_sensitive=self.schema.case_sensitive)
             if folded in seen:
                 raise ColumnCollisionError(
-                    f"with_columns names {name!r} twice", help="names are compared by the case policy"
+                    f"with_columns names {name!r} twice",
+                    help="write it once: names that differ in case only are equal, unless spark.sql.caseSensitive is true",
                 )
             seen.add(folded)
             index = self.schema.find(name)
             taken[name] = name if index is None else self.columns[index]
         df = self.df.withColumns({taken[name]: column for name, (column, _) in compiled.items()})
+        # A replaced column has other values, so the rows are no longer known to be sorted by it.
         kept: list[tuple[str, bool]] = []
         for name, up in self.ordering:
             if name in taken.values():
@@ -229,17 +232,17 @@ class Frame:
         return self._with(df, None, tuple(kept))
 
     def order_by(self, *columns: str | tuple[str, bool]) -> Self:
-        """Sort by the columns and remember it; ``("ts", False)`` sorts descending.
+        """Sort by the columns and mark the relation as ordered; ``("ts", False)`` sorts descending.
 
-        The marker stays through filter, limit, rename and columns added; a select that
-        drops a sort column cuts it there; joins, unions and shuffles clear it.
+        The order marker is kept by filter, limit, rename and added columns.  A select without one of
+        its columns ends it there.  Joins, unions and shuffles remove it.
 
         ``quotes.order_by("symbol", ("quote_ts", False))``
 
         Parameters
         ----------
         *columns
-            Names, ascending, or pairs of a name and whether it ascends.
+            Names, which are sorted ascending, or pairs of a name and whether it ascends.  At least one is required.
         """
         if not columns:
             raise ArgumentError("order_by needs a column name", help=f"the columns are {format_list(self.columns)}")
@@ -251,17 +254,17 @@ class Frame:
         return self._rows(self.df.orderBy(*sort), ordering)
 
     def check_sorted(self, *columns: str) -> bool:
-        """Run a job that says whether the rows, in partition order, ascend by the columns.
+        """Run a job and return whether the rows, in partition order, ascend by the columns.
 
-        NULLs come first and equal rows may stand in any order; with no columns, those of the
-        order marker are meant.  An order marker is what `order_by` said; this looks at the rows.
+        NULLs come first, and equal rows may have any order.  The order marker only records a call of
+        `order_by`; this method reads the rows.
 
         ``quotes.check_sorted("symbol", "quote_ts")``
 
         Parameters
         ----------
         *columns
-            Names, all ascending; by default those of the order marker.
+            Names, all ascending.  By default those of the order marker.
         """
         marked = [] if columns else [quote(n) for n, up in self.ordering if up]
         if not columns and (not marked or len(marked) < len(self.ordering)):
@@ -275,7 +278,7 @@ class Frame:
             if not field.dtype.is_orderable:
                 raise JoinTypeError(
                     f"check_sorted: column {field.name!r} is {field.dtype}, which has no order",
-                    help="compute a column that has one with with_columns",
+                    help="add a column that has an order with with_columns, and check that one",
                 )
         with coded_errors():
             return is_sorted(self.df, [self.columns[i] for i in indices])
@@ -288,7 +291,7 @@ class Frame:
         Parameters
         ----------
         other
-            A relation of the same session whose types meet.
+            A relation of the same session, with the same column names and types that have a common type.  Required.
         """
         if not isinstance(other, Frame):
             raise ArgumentError(
@@ -317,16 +320,16 @@ class Frame:
         return self._with(self.df.distinct(), self.schema)
 
     def repartition(self, partitions: int, *columns: str) -> Self:
-        """Spread the rows over partitions, by columns if named.
+        """Distribute the rows over partitions, by the values of columns if any are named.
 
         ``trades.repartition(8, "symbol")``
 
         Parameters
         ----------
         partitions
-            How many, from 1.
+            How many: an integer, 1 or greater.  Required.
         *columns
-            Rows with equal values in these go to one partition; by default rows are dealt out in turn.
+            Rows with equal values in these columns are in one partition.  By default rows are distributed in turn.
         """
         _a_count(partitions, "repartition", least=1)
         return self._with(self.df.repartition(partitions, *map(self._column, self._names(columns))), self.schema)
@@ -339,15 +342,15 @@ class Frame:
         Parameters
         ----------
         fraction
-            A number from 0 to 1.
+            A number from 0 to 1.  Required.
         seed
-            The same seed takes the same rows of the same frame; None (default) takes others each time.
+            Equal seeds take the same rows of the same frame.  None (default) takes other rows each time.
         """
         if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 <= fraction <= 1:
             raise ArgumentError(
                 f"sample takes a fraction between 0 and 1, not {fraction!r}",
                 code="W0302",
-                help="a tenth of the rows is sample(0.1)",
+                help="write for example sample(0.1) for a tenth of the rows",
             )
         fraction = float(fraction)
         return self._with(self.df.sample(withReplacement=False, fraction=fraction, seed=seed), self.schema)
@@ -362,9 +365,9 @@ class Frame:
 def _a_count(value: object, method: str, *, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ArgumentError(
-            f"{method} takes a whole number from {least}, not {value!r}",
+            f"{method} takes an integer of {least} or more, not {value!r}",
             code="W0302" if isinstance(value, int) and not isinstance(value, bool) else "W0301",
-            help=f"for example {method}(10)",
+            help=f"write for example {method}(10)",
         )
 
 
@@ -391,8 +394,8 @@ def _sort_pair(column: object) -> tuple[str, bool]:
 class Actions(Frame):
     """``count``, ``collect``, ``head``, ``show``, ``to_pandas`` and ``to_arrow``.
 
-    ``.df`` has the actions of Spark; a promise that is broken there ends in Spark's own exception, of which
-    `weft.coded_errors` makes ours.
+    ``.df`` has the actions of Spark.  A broken promise raises Spark's own exception there; inside
+    `weft.coded_errors` it raises the error of Weft.
     """
 
     __slots__ = ()
@@ -415,7 +418,7 @@ class Actions(Frame):
         Parameters
         ----------
         n
-            A whole number from 0; 5 by default.
+            How many rows: an integer, 0 or greater; 5 by default.
         """
         limited = self.limit(n)
         check_not_streaming(self.df, "head")

@@ -503,17 +503,12 @@ def _check_parts(parts: object) -> Sequence[Any]:
 
 def _check_part(part: object, number: int) -> tuple[Frame, AsofSpec, JoinProjection | None]:
     if not isinstance(part, tuple) or len(part) not in (2, 3):
-        raise ArgumentError(
-            f"asof_join_all: part {number} must be a tuple of a relation and an AsofSpec, not {_describe_part(part)}",
-            help=_EXAMPLE,
-        )
+        kind = f"a tuple of {len(part)}" if isinstance(part, tuple) else type(part).__name__
+        message = f"asof_join_all: part {number} must be a tuple of a relation and an AsofSpec, not {kind}"
+        raise ArgumentError(message, help=_EXAMPLE)
     right = check_relation(part[0], f"asof_join_all: part {number}")
     if not isinstance(part[1], AsofSpec):
         raise ArgumentError(
             f"asof_join_all: part {number} takes an AsofSpec, not {type(part[1]).__name__}", help=_EXAMPLE
         )
     return right, part[1], resolve_projection(part[2] if len(part) == 3 else None, None)
-
-
-def _describe_part(part: object) -> str:
-    return f"a tuple of {len(part)}" if isinstance(part, tuple) else type(part).__name__

@@ -89,7 +89,9 @@ def move(F: Functions, exact: Column, by: Step, axis: Axis) -> Column:
         return exact + F.lit(float(by))
     if is_split(axis):
         return _split(F, exact, axis, Number(by))
-    return _sum(F, exact, Number(by), axis)
+    assert isinstance(axis.dtype, Decimal)  # noqa: S101  # the only kind that is left
+    room = Decimal(min(axis.dtype.precision + 1, 38), axis.dtype.scale)
+    return F.try_add(exact, literal(F, Number(by), room))
 
 
 def move_clamped(F: Functions, exact: Column, by: Step, axis: Axis) -> Column:
@@ -104,12 +106,6 @@ def move_clamped(F: Functions, exact: Column, by: Step, axis: Axis) -> Column:
         nines = Number(10**38 - 1).scaleb(-axis.dtype.scale, _ROOMY)
         last = literal(F, nines if by > 0 else nines.copy_negate(), Decimal(38, axis.dtype.scale))
     return F.coalesce(target, F.when(exact.isNotNull(), last))
-
-
-def _sum(F: Functions, exact: Column, by: Number, axis: Axis) -> Column:
-    assert isinstance(axis.dtype, Decimal)  # noqa: S101  # the branch of the caller
-    room = Decimal(min(axis.dtype.precision + 1, 38), axis.dtype.scale)
-    return F.try_add(exact, literal(F, by, room))
 
 
 def is_split(axis: Axis) -> bool:

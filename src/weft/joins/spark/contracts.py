@@ -84,7 +84,7 @@ def guard_promises(joined: DataFrame, sides: Sides) -> DataFrame:
         other = OTHER[side]
         unmatched = here[side].isNotNull() & here[other].isNull()
         text = f"W0502 a {side} row matches no {other} row: "
-        joined = _fail_where(unmatched, joined, sides, text, side)
+        joined = joined.filter(passes_unless(unmatched, sides, text, side))
     for side in single_sides(sides):
         other = OTHER[side]
         both = here["left"].isNotNull() & here["right"].isNotNull()
@@ -92,12 +92,8 @@ def guard_promises(joined: DataFrame, sides: Sides) -> DataFrame:
             window = window_of(joined).partitionBy(F.col(_ROW[other]))
             joined = joined.withColumn(_COUNT[side], F.count(F.when(both, F.lit(1))).over(window))
         text = f"W0501 relationship {sides.join.relationship!r} is broken: a {other} row matches several {side} rows: "
-        joined = _fail_where(both & (F.col(_COUNT[side]) > 1), joined, sides, text, other)
+        joined = joined.filter(passes_unless(both & (F.col(_COUNT[side]) > 1), sides, text, other))
     return joined
-
-
-def _fail_where(broken: Column, joined: DataFrame, sides: Sides, text: str, side: Side) -> DataFrame:
-    return joined.filter(passes_unless(broken, sides, text, side))
 
 
 def passes_unless(broken: Column, sides: Sides, text: str, side: Side) -> Column:

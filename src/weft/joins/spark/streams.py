@@ -119,7 +119,8 @@ def _between(sides: Sides, match: Within | SameWindow, lower: int, upper: int) -
     """Return the bounds in the form from which Spark derives when it may evict a row."""
     F = sides.F
     left, right = sides.left_column(match.left), sides.right_column(match.right)
-    if max(abs(lower), abs(upper)) < DAY or has_even_days(_zone(sides)):
+    zone = str(sides.left.sparkSession.conf.get("spark.sql.session.timeZone"))
+    if max(abs(lower), abs(upper)) < DAY or has_even_days(zone):
         return (right >= _moved(F, left, lower)) & (right <= _moved(F, left, upper))
     apart = F.unix_micros(right) - F.unix_micros(left)
     loose = (right >= _moved(F, left, lower - _UNEVEN)) & (right <= _moved(F, left, upper + _UNEVEN))
@@ -130,10 +131,6 @@ def _between(sides: Sides, match: Within | SameWindow, lower: int, upper: int) -
 def _moved(F: Any, time: Column, microseconds: int) -> Column:
     # Spark's sum of a time and an interval is expensive, even if the interval is zero.
     return time + F.lit(dt.timedelta(microseconds=microseconds)) if microseconds else time
-
-
-def _zone(sides: Sides) -> str:
-    return str(sides.left.sparkSession.conf.get("spark.sql.session.timeZone"))
 
 
 def has_even_days(zone: str) -> bool:

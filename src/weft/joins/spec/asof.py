@@ -96,14 +96,26 @@ class TemporalSpec(JoinSpec):
         A column with the name of an option goes into `keys`.
         """
         options = {f.name: named.pop(f.name) for f in fields(cls) if f.kw_only and f.name in named}
-        if "order" not in options:
-            raise ArgumentError(
-                f"{cls.__name__}.from_kwargs needs an order",
-                help="write order=AsofOrder(left='event_ts', right='quote_ts')",
-            )
+        cls._require_order("from_kwargs", options)
         accepted = ("predicates", "keys", *(f.name for f in fields(cls) if f.kw_only))
         pairs = [*((name, name) for name in shared), *read_alias_pairs(named, keys, accepted)]
         return cls(equal_keys=pairs, predicates=predicates, **options)
+
+    @classmethod
+    def from_tuples(
+        cls, *keys: tuple[str, str], predicates: Sequence[JoinPredicate] | None = None, **options: Any
+    ) -> Self:
+        """Build a spec from key pairs given one after another; `order` is required."""
+        cls._require_order("from_tuples", options)
+        return super().from_tuples(*keys, predicates=predicates, **options)
+
+    @classmethod
+    def _require_order(cls, method: str, options: Mapping[str, Any]) -> None:
+        if "order" not in options:
+            raise ArgumentError(
+                f"{cls.__name__}.{method} needs an order",
+                help="write order=AsofOrder(left='event_ts', right='quote_ts')",
+            )
 
     def _refuse_tie_break(self) -> None:
         if self.order.tie_break:
@@ -256,17 +268,6 @@ class AsofSpec(TemporalSpec):
         """Build a spec from the arguments of the ``join_asof`` helper."""
         pairs = JoinSpec.from_kwargs(keys=keys).equal_keys if keys else ()
         return cls(equal_keys=pairs, order=order, direction=direction, tolerance=tolerance)
-
-    @classmethod
-    def from_tuples(
-        cls, *keys: tuple[str, str], predicates: Sequence[JoinPredicate] | None = None, **options: Any
-    ) -> Self:
-        """Build a spec from key pairs; `order` is required."""
-        if "order" not in options:
-            raise ArgumentError(
-                "AsofSpec.from_tuples needs an order", help="write order=AsofOrder(left='event_ts', right='quote_ts')"
-            )
-        return super().from_tuples(*keys, predicates=predicates, **options)
 
     def reversed(self) -> Self:
         """Raise an error: the reverse of an as-of join is a different join."""
