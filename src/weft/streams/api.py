@@ -1,13 +1,4 @@
-"""Streaming SQL from Python: run a job, follow its batches, read its rows.
-
-::
-
-    import weft.streams
-
-    report = weft.streams.run(spark, Path("streams/orders.sql"), final=True)
-    report.query("order_status").ledger["left"]["unmatched"]
-    report.rows("order_status")
-"""
+"""The functions of `weft.streams`, which loads this module when one of them is first used."""
 
 from __future__ import annotations
 

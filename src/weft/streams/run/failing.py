@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, cast, get_args
 
-from py4j.protocol import Py4JError, Py4JJavaError
-
 from weft.errors import Code, ConnectorError, StreamError, WeftError
+from weft.io.spark.session import is_jvm_gone
 from weft.joins.spark.failures import find_conditions, find_disk_full_message
 from weft.joins.spark.workers import diagnose_worker
 from weft.streams.kernel.spec import KernelProblem
@@ -106,7 +105,7 @@ def _machine_error(failure: BaseException, text: str, statement: str) -> WeftErr
     if problem := diagnose_worker(text):
         return StreamError(f"{statement!r} failed: {problem.message}", code="W1809", help=f"{problem.help}; {_AGAIN}")
     lost = next((mark for mark in _LOST if mark in text), "")
-    if not lost and _is_jvm_gone(failure):
+    if not lost and is_jvm_gone(failure):
         lost = "Spark's JVM no longer answers"
     if lost:
         return StreamError(
@@ -115,20 +114,6 @@ def _machine_error(failure: BaseException, text: str, statement: str) -> WeftErr
             help="start the job again: it continues after its last commit; if memory is short, use more 'groups'",
         )
     return None
-
-
-def _is_jvm_gone(failure: BaseException) -> bool:
-    """Return whether a call into the JVM failed without an exception of Java: its process is gone.
-
-    A JVM that is alive answers with an exception (`Py4JJavaError`) or with the trace of why the call is invalid.  One
-    that is killed ends the call that is under way, so the messages of py4j vary.
-    """
-    error: BaseException | None = failure
-    while error is not None:
-        if isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError):
-            return "Trace:" not in str(error)
-        error = error.__cause__
-    return False
 
 
 def _other_error(failure: BaseException, text: str, statement: str) -> StreamError:

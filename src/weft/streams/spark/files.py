@@ -38,12 +38,12 @@ from weft.errors import ConnectorError, Diagnostic, JoinTypeError, ResolutionErr
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import from_spark, to_spark
 from weft.io.options import CsvOptions, read_header
+from weft.io.spark.files import escaped
 from weft.streams.checkpoint.commit import STAGING
 from weft.streams.checkpoint.folder import remove_path
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.spark.paths import (
     check_exists,
-    escape_pattern,
     find_equal_times,
     is_remote,
     list_files,
@@ -104,7 +104,7 @@ def read_batch(spark: SparkSession, stream: StreamSpec, root: Path) -> DataFrame
 
 def existing_paths(path: str) -> list[str]:
     """Return the files of a path that exist now, as paths for Spark; a remote path is Spark's to list."""
-    return [path] if is_remote(path) else [escape_pattern(str(f)) for f in list_files(path)]
+    return [path] if is_remote(path) else [escaped(str(f)) for f in list_files(path)]
 
 
 def _stream_path(stream: StreamSpec, root: Path) -> str:
@@ -224,7 +224,7 @@ def _typed_reading(
 
 def _read_schema(spark: SparkSession, source: StreamSpec | TableSpec, form: str, file: Path) -> StructType:
     try:
-        return spark.read.format(form).load(escape_pattern(str(file))).schema
+        return spark.read.format(form).load(escaped(str(file))).schema
     except (PySparkException, Py4JJavaError) as cause:
         raise read_error(source, form, cause, f"{str(file)!r} is not a valid {form} file") from cause
 

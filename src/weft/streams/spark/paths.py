@@ -10,6 +10,7 @@ from pathlib import Path
 from weft.core.names import find_similar, format_list
 from weft.core.paths import has_scheme, resolve_outside
 from weft.errors import ConnectorError, SourceLocation
+from weft.io.spark.files import escaped
 
 _SIGNS = frozenset("{}[]*?\\")
 
@@ -104,22 +105,13 @@ def source_path(path: str) -> str:
     place = Path(path)
     if is_remote(path) or not place.is_file():
         return path
-    return f"{escape_pattern(str(place.parent))}/{_single_file_pattern(place.name)}"
+    return f"{escaped(str(place.parent))}/{_single_file_pattern(place.name)}"
 
 
 def _single_file_pattern(name: str) -> str:
     # Inside brackets ^, - and ! have a meaning of their own.
     first = next((i for i, sign in enumerate(name) if sign not in _SIGNS and sign not in "^-!"), 0)
-    return f"{escape_pattern(name[:first])}[{name[first]}]{escape_pattern(name[first + 1 :])}"
-
-
-def escape_pattern(path: str) -> str:
-    r"""Return a path with its pattern characters escaped.
-
-    >>> print(escape_pattern("/data/a[1].csv"))
-    /data/a\[1\].csv
-    """
-    return "".join(f"\\{sign}" if sign in _SIGNS else sign for sign in path)
+    return f"{escaped(name[:first])}[{name[first]}]{escaped(name[first + 1 :])}"
 
 
 def find_equal_times(files: Sequence[Path]) -> tuple[Path, Path] | None:

@@ -28,11 +28,12 @@ from weft.errors import ConnectorError
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of, observation_of
 from weft.expr.spark.types import to_spark
+from weft.io.spark.files import escaped
 from weft.streams.checkpoint.folder import sync_path
 from weft.streams.plan.resolved import StatementPlan, TableInput, TableStep
 from weft.streams.spark.files import declared_values, existing_paths, plan_reading
 from weft.streams.spark.memory import Memory, find_rows, write_memory
-from weft.streams.spark.paths import check_exists, escape_pattern, resolve_path
+from weft.streams.spark.paths import check_exists, resolve_path
 from weft.streams.spark.readable import RAW, TABLE_MARK, build_columns, column_name, find_refused_row, raise_where
 from weft.streams.spark.select_stage import slot_name, slot_resolver
 from weft.streams.sql.spec import StreamSpec, TableSpec
@@ -108,7 +109,7 @@ def pin_table(spark: SparkSession, table: TableSpec, folder: Path, read: Callabl
             shutil.rmtree(unfinished, ignore_errors=True)
             if not folder.exists():
                 raise
-    return spark.read.schema(_schema(table)).parquet(escape_pattern(str(folder)))
+    return spark.read.schema(_schema(table)).parquet(escaped(str(folder)))
 
 
 def _schema(table: TableSpec) -> str:
