@@ -55,6 +55,7 @@ class _Evaluation:
     rows: tuple[Lookup, ...] | None = None
 
     def value(self, typed: Typed) -> Any:
+        # These evaluate their operands themselves: not all of them, or also those that are NULL.
         lazy = _LAZY.get(typed.op)
         if lazy is not None:
             return lazy(self, typed)

@@ -328,6 +328,7 @@ FUNCTIONS: Mapping[str, Function] = {f.name: f for f in _TABLE}
 
 _NAMES: Mapping[str, Function] = {name: f for f in _TABLE for name in (f.name, *f.aliases)}
 
+# Names that users of Spark and of other databases try first; each has a reason and a next step of its own.
 _REFUSED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
         "EXPLODE EXPLODE_OUTER POSEXPLODE POSEXPLODE_OUTER INLINE INLINE_OUTER STACK JSON_TUPLE UNNEST".split(),

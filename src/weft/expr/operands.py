@@ -38,6 +38,7 @@ class Operands(Cursor):
 
     def part(self, expr: Expr | None, start: int, *below: Part) -> Part:
         """Return the part from `start` to the cursor, one deeper than its deepest child."""
+        # Counted here too: operators of one rank nest in the tree without any recursion of the parser.
         deep = 1 + max((part.deep for part in below), default=0)
         if deep > MAX_DEPTH:
             self.too_deep(start)

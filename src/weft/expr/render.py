@@ -114,5 +114,6 @@ class _Writer:
 
 
 def _name(name: str) -> str:
+    # Backticks are valid in every dialect, double quotes are not.
     plain = name.isidentifier() and name.upper() not in RESERVED
     return name if plain else quote(name)

@@ -206,6 +206,7 @@ def describe_refused(token: Token) -> tuple[str, str] | None:
             return None
 
 
+# Checking, rendering and Spark's optimiser are recursive: this stays far below the limits of their stacks.
 MAX_DEPTH = 100
 """How deep expressions may be nested."""
 

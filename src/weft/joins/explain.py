@@ -65,6 +65,7 @@ class JoinExplanation:
             "spec_fingerprint": self.spec_fingerprint or None,
             "join_fingerprint": self.fingerprint if self.bound else None,
             "spec": dict(self.spec) if self.spec is not None else None,
+            # The text has strategy and cost as two lines, the data has them as one entry below.
             **{name: text for name, text in self.facts if name not in ("strategy", "cost")},
             "strategy": self.strategy
             and {"name": self.strategy.strategy, "reason": self.strategy.reason, "cost": self.strategy.cost or None},
@@ -170,6 +171,7 @@ def explain_several(
     """Explain several as-of joins that run as one plan."""
     last = parts[-1].chained
 
+    # Sources are named from the left side itself: in the chain, each column would come from the part before.
     def column(place: int) -> Row:
         output, origin = last.output[place], parts[-1].origins[place]
         if not origin.part:
@@ -226,6 +228,7 @@ def _facts(
 
 def _through_zone(join: ResolvedJoin) -> str:
     """Return which columns are converted to timestamps in the session time zone."""
+    # Listed because the rows of the result then depend on a setting of the session.
     pairs = [(k.left, k.right) for k in join.keys]
     if not isinstance(join.match, Exact):
         pairs.append((join.match.left, join.match.right))

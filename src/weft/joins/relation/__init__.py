@@ -100,6 +100,7 @@ def relation(df: DataFrame, *, session: SparkSession | None = None) -> Relation:
         trades.natural_left(instruments).show()
     """
     frame = require_dataframe(df)
+    # Inside foreachBatch Spark runs the batch in a clone of the session: frames from outside belong to the original.
     return Relation(frame, schema_of(frame), session or frame.sparkSession)
 
 

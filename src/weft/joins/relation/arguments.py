@@ -133,6 +133,7 @@ def refuse_keywords(
     options = ("predicates", *(f.name for f in fields(kind) if f.kw_only))
     aliases: dict[str, Any] = {}
     for name, value in unexpected.items():
+        # A string may be the name of a right column: the keyword is then an alias, as in a natural join.
         is_option = name in (*options, *_NATURAL, "how")
         if name == "keys" or (isinstance(value, str) and not is_option):
             aliases[name] = value

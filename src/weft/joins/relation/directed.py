@@ -53,6 +53,7 @@ def deprecated_on(left: Frame, right: Frame, method: str, spec: object, on: Any)
         raise ArgumentError(
             f"{method} takes a JoinSpec or on=, not both", code="W0305", help="leave on= out: it is deprecated"
         )
+    # Without on=, the old methods joined on all shared columns.
     shared = [canonical_name(n) for n in left.columns if n in right.schema]
     pairs = pairs_of(shared if on is None else on)
     warn_deprecated(f"{method}(other, on=...)", f"{method}(other, {spec_call(pairs)})")
@@ -77,6 +78,7 @@ def _spec(spec: object, method: str, unexpected: dict[str, Any]) -> JoinSpec:
 def _directed(left: Any, other: object, spec: object, how: How, method: str, named: dict[str, Any]) -> Any:
     options = {name: named.pop(name, None) for name in ("project", "suffixes", "stats")}
     right = check_relation(other, method)
+    # Presence counts, not the value: on=None was a valid call.
     if "on" in named:
         spec = deprecated_on(left, right, method, spec, named.pop("on"))
     return join_frames(

@@ -203,6 +203,7 @@ def inspect_keys(left: Relation, right: Relation, spec: JoinSpec | None = None) 
             help="write JoinSpec(equal_keys=[('left_column', 'right_column')])",
         )
     names = [parse_name(a) for a, _ in spec.equal_keys]
+    # Only keys are counted, without predicates and promises; names of a semi join cannot collide.
     plain = JoinSpec(spec.equal_keys, nulls_equal=spec.nulls_equal)
     resolved = resolve_join(plain, source.schema, target.schema, how="semi")
     return left._with(fan_out(source.df, target.df, resolved, names))  # noqa: SLF001  # our own class

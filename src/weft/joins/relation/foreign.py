@@ -59,6 +59,7 @@ def missing_order(method: str, left: Frame, right: Frame, arguments: Mapping[str
 
 def _library(names: list[str]) -> str:
     counted = {lib: sum(n in known for n in names) for lib, known in FOREIGN.items()}
+    # Weft has a strategy= too; a direction as its value is an argument of polars.
     if "strategy" in names:
         counted["polars join_asof"] += 1
     return max(counted, key=lambda lib: counted[lib])
@@ -96,7 +97,7 @@ class _Translation:
         rights = self._names("right_by", "by_right", "by", "tsPartitionVal")
         if lefts or rights or self._names("on", "left_on", "right_on"):
             return list(zip(lefts or rights, rights or lefts, strict=False))
-        times = set(self._order())  # no keys are given: take those of a natural join
+        times = set(self._order())  # no keys are given: the help names those of a natural join
         shared = [n for n in self.left.columns if n in self.right.schema and n not in times]
         return [(n, n) for n in shared]
 

@@ -65,7 +65,7 @@ def _facts(left: Frame, right: Frame, join: ResolvedJoin, strategy: str, statist
     if statistics is None:
         return None
     check_choice(statistics, Statistics, "statistics")
-    choose(join, strategy)
+    choose(join, strategy)  # only to raise before the job runs
     return sample_facts(left.df, right.df, join)
 
 

@@ -64,6 +64,7 @@ def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliase
     right = check_relation(other, f"natural_{how}")
     mistakes = ErrorCollector()
     check_arguments(left, options, mistakes)
+    # `infer` reads the aliases again; here their errors are reported together with those of the options.
     with mistakes.collect():
         read_alias_pairs(aliases, None, PARAMETERS)
     mistakes.raise_all()

@@ -62,6 +62,7 @@ def _is_ordered(left: Frame, spec: AsofSpec) -> bool:
     lead = 0
     while lead < len(marked) and marked[lead][0] in keys and lead < len(keys):
         lead += 1
+    # Sorted by key and time, or by time alone: either way the times of each key ascend.
     starts = {0, lead} if lead == len(keys) else {0}
     return any(s < len(marked) and marked[s] == (order, True) for s in starts)
 
@@ -75,6 +76,7 @@ def _natural_spec(
     with mistakes.collect():
         read_alias_pairs(aliases, None, ASOF_PARAMETERS)
     mistakes.raise_all()
+    # The order is needed to infer the keys, because order columns are never keys.
     keyless = AsofSpec((), **requested)
     try:
         keys = infer(

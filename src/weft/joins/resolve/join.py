@@ -66,6 +66,7 @@ def resolve_join(
         )
     project = project or JoinProjection()
     inference = inference or Inference()
+    # The setting may have changed between the two calls of weft.relation.
     if left.case_sensitive != right.case_sensitive:
         raise ArgumentError(
             "the two sides differ in case sensitivity",
@@ -188,6 +189,7 @@ def _relationship(spec: JoinSpec | None, how: How) -> Relationship | None:
     return spec.relationship
 
 
+# The sides that unmatched="error" is about: those whose rows the join keeps, the left one for an inner join.
 _PRESERVED: Mapping[str, tuple[Side, ...]] = {
     "inner": ("left",),
     "left": ("left",),

@@ -20,6 +20,7 @@ def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
     """Return the match of a temporal spec, with column positions and distances in units of the axis."""
     i, j, a, b = _pair(spec.order, left, right)
     if isinstance(spec, AsofSpec):
+        # "unbounded" is required where None would be accepted by mistake; both mean any distance.
         tolerance = None if spec.tolerance == UNBOUNDED else spec.tolerance
         return AsOf(
             left=i,
@@ -117,6 +118,7 @@ def _check_order_types(a: Field, b: Field) -> None:
             f"order columns left.{a.name} ({a.dtype}) and right.{b.name} ({b.dtype}) cannot be compared in order",
             help=_order_help(a, b),
         )
+    # Two decimals may need more than 38 digits together, although each of them can be sorted.
     if common_type(a.dtype, b.dtype) is None:
         raise JoinTypeError(
             f"no type holds the values of both order columns exactly: left.{a.name} is {a.dtype}, "
@@ -159,6 +161,7 @@ def measure(
                 f"{what} {distance!r} is a number but {column} is {a.dtype}",
                 help=f"write a duration, for example {what}='5 seconds'",
             )
+        # Between a date and a timestamp every length of time means something, between two dates only days do.
         if {a.dtype, b.dtype} == {DATE} and size % DAY:
             raise JoinTypeError(
                 f"{what} {distance!r} is not whole days but {column} and {sides[1]}.{b.name} are dates",

@@ -87,6 +87,7 @@ def infer_natural_keys(
 def _shared(
     left: Schema, right: Schema, exclude: Sequence[str], order: AsofOrder | None, mistakes: ErrorCollector
 ) -> tuple[str, ...]:
+    # Spark compares names under its setting; two names that it takes for one must be one key here.
     def folded(name: str) -> str:
         return fold(name, case_sensitive=left.case_sensitive)
 

@@ -34,6 +34,7 @@ def output_columns(request: OutputRequest) -> tuple[OutputColumn, ...]:
     """
     if request.how in ("semi", "anti"):
         return _left_only(request)
+    # Names are resolved before any suffix is added: keep, drop and rename use the names of the two sides.
     columns = _kept(_candidates(request), request)
     columns, renamed = _renamed(columns, request)
     _check_collisions(columns, renamed, request)
@@ -91,6 +92,7 @@ def _coalesced(request: OutputRequest) -> dict[int, ResolvedKey]:
     """Return the left key columns that have the value of the right key in unmatched right rows."""
     if request.project.right_keys != "auto" or request.how not in ("right", "full"):
         return {}
+    # A left column has one value: of several right keys that are equal to it, the first one fills it.
     first: dict[int, ResolvedKey] = {}
     for key in request.keys:
         first.setdefault(key.left, key)

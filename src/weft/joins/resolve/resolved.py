@@ -154,6 +154,7 @@ class ResolvedJoin:
     relationship: Relationship | None = None
     unmatched: tuple[Side, ...] = ()
     dropped_aliases: tuple[tuple[str, str], ...] = ()
+    # Not compared: specs that are written differently may resolve to the same join.
     fingerprint: str = field(default="", compare=False)
     spec_fingerprint: str = field(default="", compare=False)
 

@@ -70,6 +70,7 @@ class _Layout:
             lefts.append(match.left)
         rights = [*(c.right for c in join.output if c.right is not None), *extra, *ties]
         count = len(_compared(sides))
+        # At least one column of each side, because a table without columns has no number of rows.
         left, left_sent = _assign_positions(lefts or [0], _shared_positions(sides, "left", match), count)
         right, right_sent = _assign_positions(rights or [0], _shared_positions(sides, "right", match), count)
         return cls(left, right, left_sent, right_sent)
@@ -231,5 +232,6 @@ def _finished(joined: DataFrame, sides: Sides, match: AsOf, layout: _Layout) -> 
         joined = joined.select(*(internal_name(LEFT, i) for i in layout.left), *rights, here.alias(RIGHT_HERE))
         if sides.join.how == "inner" and not sides.join.unmatched:
             joined = joined.filter(F.col(RIGHT_HERE))
+    # The kernel returns false where the other plans have NULL.
     markers = {LEFT_HERE: F.lit(True), RIGHT_HERE: F.when(F.col(RIGHT_HERE), F.lit(True))}
     return joined.withColumns(markers)

@@ -33,6 +33,7 @@ _CANDIDATE = "__weft_candidate"
 def lower(sides: Sides, match: AsOf) -> DataFrame:
     """Return the joined rows under positional names; no job runs."""
     F = sides.F
+    # Left rows may be equal in all columns, so each one gets a number to group its candidates by.
     numbered = sides.left.withColumn(_ROW, F.monotonically_increasing_id())
     candidates = sides.right.filter(can_match(sides, match, "right")).withColumn(_CANDIDATE, F.lit(True))
     reach = [sides.condition(), Axis.of(sides, match).in_reach(), is_known_in_time(sides, match)]

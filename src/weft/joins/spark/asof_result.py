@@ -66,6 +66,7 @@ def build_result(search: Search, left: pa.Table, right: pa.Table, matches: Any, 
 def _rows(search: Search, left: pa.Table, right: pa.Table, matches: Any, skipped: dict[int, Any]) -> pa.RecordBatch:
     """Return a row for each left row."""
     columns = [cast_to_utc(_one_array(column)) for column in left.columns]
+    # The list is there, and NULL, in plain results too: Spark needs one schema for all of them.
     many = _many_type(columns)
     return pa.record_batch(
         [*columns, *_taken(search, right, matches, skipped), pa.nulls(len(left), many)], list(search.names)
@@ -94,6 +95,7 @@ def _folded(
     together have at most the bytes of both sides.
     """
     choices = [matches, *skipped.values()]
+    # Sorted by what was chosen: left rows with the same right values are neighbours.
     order = np.lexsort(choices)
     same = np.ones(len(order) - 1, dtype=bool)
     for rows in choices:

@@ -136,6 +136,7 @@ def lower(sides: Sides, match: AsOf, facts: Facts | None = None, *, kernel: bool
     """
     inside = sliced_sides(sides, match, facts)
     plans = [(name, plan) for name, plan in INNER if kernel or name != "kernel"]
+    # The union supports every join that slices do.
     plan = next(plan for name, plan in plans if ASOF[name](inside.join) is None)
     return plan(inside, match)
 
@@ -160,6 +161,7 @@ def _keyed_by_slice(join: ResolvedJoin) -> ResolvedJoin:
 
 
 def _with_slice(schema: Schema) -> Schema:
+    # A schema refuses two equal names, and a column of the user may have any name.
     name = SLICE
     while name in schema:
         name += "_"

@@ -96,4 +96,5 @@ def _left_times(sides: Sides, match: AsOf) -> DataFrame:
         *(key.alias(name) for key, name in zip(sides.keys("left"), names, strict=True)),
         Axis.of(sides, match).left.alias(_TIME),
     )
+    # A set: equal times have equal answers, and a search needs each of them once.
     return rows.groupBy(*names).agg(F.sort_array(F.collect_set(_TIME)).alias(_TIMES))

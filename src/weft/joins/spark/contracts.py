@@ -27,7 +27,7 @@ from weft.joins.resolve.resolved import Exact, Side
 from weft.joins.spark.sides import LEFT_HERE, OTHER, RIGHT_HERE, SIDES, Sides
 
 PREFIX = "[JOIN_CONTRACT]"
-_KEY_CHARACTERS = 100
+_KEY_CHARACTERS = 100  # a key may be a whole document
 _COUNT = {"left": "__weft_left_count", "right": "__weft_right_count"}
 _ROW = {"left": "__weft_left_row", "right": "__weft_right_row"}
 # Which side must be single for each relationship: "m:1" allows one right row per left row.
@@ -89,6 +89,7 @@ def guard_promises(joined: DataFrame, sides: Sides) -> DataFrame:
         other = OTHER[side]
         both = here["left"].isNotNull() & here["right"].isNotNull()
         if not _by_key(sides):
+            # Unmatched rows of a full join have a NULL number; they are one partition, and only pairs are counted.
             window = window_of(joined).partitionBy(F.col(_ROW[other]))
             joined = joined.withColumn(_COUNT[side], F.count(F.when(both, F.lit(1))).over(window))
         text = f"W0501 relationship {sides.join.relationship!r} is broken: a {other} row matches several {side} rows: "
@@ -108,6 +109,7 @@ def _key_text(sides: Sides, side: Side) -> Column:
     """Return the key of a row as a string, ``order_id = 7, region = 'EU'``."""
     F = sides.F
     schema = sides.join.schema_of(side)
+    # Without a key all columns of the row are printed.
     indices = dict.fromkeys(k.index(side) for k in sides.join.keys)
     parts = []
     for i in tuple(indices) or range(len(schema)):

@@ -120,6 +120,7 @@ def sample_facts(left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Facts
     simple = fold_order_conditions(join)
     assert isinstance(simple.match, AsOf)  # noqa: S101  # the caller asks for nothing else
     survey = Survey.of(Sides.of(left, right, simple), simple.match)
+    # Sorting all rows for the smallest hashes could cost as much as the join: only a share of them is sorted.
     survey = replace(survey, share=_share(read_session_facts(left, right).both_bytes, survey.most_sampled))
     row, counts = _sampled(survey)
     if survey.share < 1.0 and sum(counts) < survey.most_sampled // 2:  # fewer rows than their size promised

@@ -102,6 +102,7 @@ class Survey:
 
     def _hashed(self, frame: DataFrame, side: Side) -> DataFrame:
         F = self.sides.F
+        # The hash decides which rows are sampled, so it may only depend on values that two reads agree on.
         keys, time = self.sides.keys(side), self.time(side)
         if self._axis.is_fraction:  # -0.0 and 0.0 are one time, and would be two cuts
             time = (time + F.lit(0.0)).cast(to_spark(self._axis))
@@ -143,6 +144,7 @@ class Survey:
             self._sent_times(F.col(CUTS)).alias("cuts"),
             F.col(CARRIED).alias("carried"),
         )
+        # Keys with one part are dropped here: most keys are, and the row goes to the driver.
         counts = ("left_rows", "right_rows")
         keys = self._cut(self._counted()).select(*counts, "reached", F.when(F.col(_PARTS) > 1, heavy).alias("heavy"))
         sums = [F.sum(side).alias(side) for side in counts]

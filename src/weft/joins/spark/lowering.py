@@ -51,6 +51,7 @@ def lower(
 
 def _lower_asof(left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: Choice, observation: Any) -> DataFrame:
     """Return the frame of an as-of plan; plans differ in how they search, not in the result."""
+    # As in `choose`, which decided for the folded join; `explain` shows the join as it is written.
     simple = fold_order_conditions(join)
     assert isinstance(simple.match, AsOf)  # noqa: S101  # the chooser sends nothing else
     sides = Sides.of(left, right, simple)

@@ -197,6 +197,7 @@ def balanced_group(functions: ModuleType, hashed: Column, partitions: int) -> Co
     partitions empty and give others two groups, so numbers that hash to different partitions are used.
     """
     F = cast("Functions", functions)
+    # pmod, because a hash may be negative.
     slot = F.pmod(hashed, F.lit(partitions)).cast("int")
     if partitions > _EVEN_UP_TO:
         return slot

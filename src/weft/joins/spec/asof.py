@@ -95,6 +95,7 @@ class TemporalSpec(JoinSpec):
 
         A column with the name of an option goes into `keys`.
         """
+        # Every keyword-only field is an option, also those that a later version adds.
         options = {f.name: named.pop(f.name) for f in fields(cls) if f.kw_only and f.name in named}
         cls._require_order("from_kwargs", options)
         accepted = ("predicates", "keys", *(f.name for f in fields(cls) if f.kw_only))

@@ -227,6 +227,7 @@ def check_key_pairs(keys: object) -> KeyPairs:
         left, right = (
             canonical_name(parse_name(n, what=f"{s} key")) for s, n in zip(("left", "right"), pair, strict=True)
         )
+        # Written twice is one condition; the fingerprint must not depend on it.
         if (left, right) not in pairs:
             pairs.append((left, right))
     return tuple(pairs)

@@ -115,7 +115,7 @@ def _column_list(columns: object, what: str) -> tuple[str, ...]:
 
 def _checked_rename(rename: object) -> tuple[tuple[str, str], ...]:
     if isinstance(rename, Mapping):
-        rename = tuple(rename.items())
+        rename = tuple(rename.items())  # pairs, because specs are hashed
     if isinstance(rename, str) or not isinstance(rename, Sequence):
         raise ArgumentError(
             f"rename must be a mapping of old to new names, not {rename!r}", help="write rename={'old': 'new'}"
@@ -145,6 +145,7 @@ def split_side(column: object, what: str) -> tuple[str | None, str]:
     (('right', 'status'), (None, 'a.b'))
     """
     if isinstance(column, str):
+        # Only these two words are sides; any other dot is an error of `parse_name`.
         head, dot, tail = column.partition(".")
         if dot and head.casefold() in ("left", "right"):
             return head.casefold(), parse_name(tail, what=what)
