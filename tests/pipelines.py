@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine_data import project_text, sample_workspace
+from visible_rows import is_visible
 from weft.core.calendar import GREGORIAN
 from weft.errors import ActivationError
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.model.values import temporal_columns
 from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.failures import Failure
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
-from weft.pipelines.plan.project import Failure, ProjectPlan, Read, check_project, resolve_project
-from weft.pipelines.plan.reads import is_visible
+from weft.pipelines.plan.project import ProjectPlan, Read, check_project, resolve_project
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,9 +14,10 @@ from weft.io.staged import StagedFile
 from weft.joins.facts import JoinCounts
 from weft.pipelines.model.build import entity_from_dict
 from weft.pipelines.model.dataset import ColumnDef, Dataset, TableDef
-from weft.pipelines.model.operation import Assignment, Destination, LocatedText, Operation, Output, Update
+from weft.pipelines.model.operation import Assignment, Destination, Operation, Output, Update
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import PathStrategy, Resolver, Rule
+from weft.pipelines.model.values import LocatedText
 from weft.pipelines.plan.catalog import PublishedLocation
 from weft.pipelines.store import tables
 from weft.pipelines.store.locks import this_process

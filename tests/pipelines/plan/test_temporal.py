@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolvers import table
+from visible_rows import is_visible
 from weft.core.calendar import GREGORIAN
 from weft.core.listed_calendar import calendar_from_dict
 from weft.pipelines.model.values import PERIOD_END, PERIOD_START, AsOfDay
-from weft.pipelines.plan.reads import TemporalFilter, build_filter, is_visible
+from weft.pipelines.plan.reads import TemporalFilter, build_filter
 
 RATES = table("rates", "bitemporal")
 JANUARY = GREGORIAN.parse("2026-01")

@@ -147,12 +147,8 @@ def _drop_unknown_operations(node: Node, findings: list[Diagnostic]) -> tuple[No
 
 def _placeholder(operation: Node) -> Node:
     """Return an operation without effect at the location of one that was dropped."""
-
-    def scalar(value: str) -> Node:
-        return replace(operation, kind="scalar", value=value, style="" if value.isdigit() else "text", size=1)
-
-    content = {"seq": "1", "name": "none", "type": "delete"}
-    return replace(operation, value=tuple(Item(k, scalar(k), scalar(v)) for k, v in content.items()))
+    content = {"seq": operation.scalar("1", ""), "name": operation.scalar("none"), "type": operation.scalar("delete")}
+    return replace(operation, value=tuple(Item(key, operation.scalar(key), value) for key, value in content.items()))
 
 
 def _mark_dropped(project: Project, node: Node, without: tuple[Path, ...], dropped: tuple[Node, ...]) -> Project:
@@ -197,7 +193,7 @@ def _fill_placeholder(node: Node, path: Path) -> Node | None:
     None when no number is free there.
     """
     if path == ("input_dataset_id",) and node.is_mapping:
-        placeholder = replace(node, kind="scalar", value=MISSING_INPUT, style="text", size=1)
+        placeholder = node.scalar(MISSING_INPUT)
         return replace(node, value=(*node.without(path[0]).value, Item(path[0], placeholder, placeholder)))
     if len(path) != 3 or path[0] != "operations" or path[2] not in _REPLACEABLE:
         return None
@@ -213,7 +209,7 @@ def _fill_placeholder(node: Node, path: Path) -> Node | None:
             return None
         value = str(number)
     operation = operations[index]
-    placeholder = replace(operation, kind="scalar", value=value, style="" if key == "seq" else "text", size=1)
+    placeholder = operation.scalar(value, "" if key == "seq" else "text")
     kept = operation.without(key).value
     operations[index] = replace(operation, value=(*kept, Item(key, placeholder, placeholder)))
     return node.with_value("operations", replace(listed, value=tuple(operations)))

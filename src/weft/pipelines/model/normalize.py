@@ -163,7 +163,7 @@ def _set_name(node: Node, *, is_alternative: bool) -> Node:
         return node.rename("alias", "name")
     parts = (node.get("type"), node.get("seq"))
     text = " ".join(str(part.value) for part in parts if part is not None and part.kind == "scalar")
-    name = replace(node, kind="scalar", value=text or "operation", style="text", size=1)
+    name = node.scalar(text or "operation")
     return replace(node, value=(*node.pairs(), Item("name", name, name)))
 
 

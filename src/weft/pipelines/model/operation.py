@@ -21,36 +21,7 @@ from weft.pipelines.model.entries import (
     expression_key,
     read_expression,
 )
-from weft.pipelines.model.values import (
-    PERIOD_END,
-    PERIOD_START,
-    AsOfDay,
-    DatasetRef,
-    LocatedText,
-    OnMultiple,
-    OperationType,
-)
-
-__all__ = [
-    "PERIOD_END",
-    "PERIOD_START",
-    "Aggregate",
-    "Aggregation",
-    "AnyOperation",
-    "Append",
-    "Arguments",
-    "AsOfDay",
-    "Assignment",
-    "DatasetRef",
-    "Delete",
-    "Destination",
-    "LocatedText",
-    "Operation",
-    "Output",
-    "RuntimeJoin",
-    "Unread",
-    "Update",
-]
+from weft.pipelines.model.values import PERIOD_START, DatasetRef, LocatedText, OnMultiple, OperationType
 
 _DATASET = (("dataset_id", "dataset"),)
 
@@ -64,11 +35,8 @@ class Assignment(Spec):
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregation(Spec):
+class Aggregation(Assignment):
     """A column of summary rows and the aggregate expression for its value."""
-
-    column: NonBlankText
-    expression: Annotated[LocatedText, expression_key("expression")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,5 +254,6 @@ AnyOperation = Annotated[
 
 def as_operation(operation: Operation, _entries: Entries) -> Operation:
     """Return an operation of a file as the type that plans use, with a default id."""
+    # The types of a file only tell pydantic which arguments to expect; plans look at the arguments.
     values = {name: getattr(operation, name) for name in Operation.__slots__}
     return Operation(**values | {"id": operation.id or f"op-{operation.seq}"})

@@ -117,6 +117,10 @@ class Node:
         end = self.start + len(self.text[self.start : stop].rstrip())
         return Source(self.text, self.start, end, self.file)
 
+    def scalar(self, value: str, style: Style = "text") -> Node:
+        """Return a string at the location of this node; with the style "", what YAML reads it as."""
+        return replace(self, kind="scalar", value=value, style=style, size=1)
+
     def block(self) -> Source | None:
         """Return the location of the lines of a literal block, or None for other styles."""
         if self.kind != "scalar" or self.style != "|":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 from weft.core.calendar import GREGORIAN, Calendar
 from weft.core.documents import Document
@@ -22,15 +22,7 @@ from weft.pipelines.model.project import Project
 from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.workspace import Settings, Workspace
 
-
-class _Named(Protocol):
-    @property
-    def id(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-
-
-E = TypeVar("E", bound=_Named)
+E = TypeVar("E", Project, Resolver, DataSource)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,11 +178,11 @@ class Catalog:
 
     def project(self, name: str) -> Project | None:
         """Return the newest version of the project with that id or name, or None."""
-        return _find_newest(self.workspace.projects, name)
+        return _find_entity(self.workspace.projects, name)
 
     def resolver(self, name: str) -> Resolver | None:
         """Return the newest version of the resolver with that id or name, or None."""
-        return _find_newest(self.workspace.resolvers, name)
+        return _find_entity(self.workspace.resolvers, name)
 
     def datasource(self, name: str) -> DataSource | None:
         """Return the datasource with that id or name, or None."""
@@ -220,19 +212,8 @@ class Catalog:
 
 
 def _find_entity(entities: Sequence[E], name: str) -> E | None:
-    """Return the last entity with that id, else the last with that name."""
+    """Return the newest entity with that id, else the newest with that name."""
     by_id = [e for e in entities if e.id == name]
     named = by_id or [e for e in entities if e.name == name]
-    return named[-1] if named else None
-
-
-class _Versioned(_Named, Protocol):
-    @property
-    def version(self) -> int: ...
-
-
-V = TypeVar("V", bound=_Versioned)
-
-
-def _find_newest(entities: Iterable[V], name: str) -> V | None:
-    return _find_entity(sorted(entities, key=lambda e: e.version), name)
+    # Of equal versions the last one; datasources have no versions.
+    return max(reversed(named), key=lambda e: getattr(e, "version", 1), default=None)

@@ -13,7 +13,7 @@ from weft.pipelines.model.operation import Operation, Unread, Update
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.values import MISSING_INPUT, OperationType
 from weft.pipelines.plan.catalog import Catalog, MissingDataset
-from weft.pipelines.plan.failures import Failure as Failure  # noqa: PLC0414  # imported together with a plan
+from weft.pipelines.plan.failures import Failure
 from weft.pipelines.plan.operations.context import PlanContext, missing_dataset_error
 from weft.pipelines.plan.operations.output import resolve_output
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedOutput, WorkingSet

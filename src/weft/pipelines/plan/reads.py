@@ -20,21 +20,15 @@ never valid.  The second line applies when the table has these columns.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from weft.core.calendar import Calendar, Period
 from weft.core.documents import OPEN_WORD, Document
-from weft.io.datasource import PERIOD
 from weft.io.location import Location
 from weft.pipelines.model.dataset import Dataset, TableDef
 from weft.pipelines.model.values import (
-    KNOWN_FROM,
-    KNOWN_TO,
-    PERIOD_FROM,
     PERIOD_START,
-    PERIOD_TO,
     AsOfDay,
     ResolverSource,
     TemporalMode,
@@ -106,41 +100,6 @@ def _instant(as_of: AsOfDay, period: Period) -> dt.date | None:
     if as_of.kind == "period_start":
         return period.start_date
     return period.end_date if as_of.kind == "period_end" else as_of.date
-
-
-def is_visible(filter: TemporalFilter, row: Mapping[str, Any]) -> bool:
-    """Whether a run reads the row; the reference for `spark.temporal_filter`.
-
-    >>> rates = TemporalFilter(mode="bitemporal", instant=dt.date(2026, 1, 1))
-    >>> is_visible(rates, {"_period_from": dt.date(2025, 1, 1), "_period_to": dt.date(2026, 1, 1)})
-    False
-    >>> is_visible(rates, {"_period_from": dt.date(2026, 1, 1), "_period_to": None})
-    True
-    """
-    if filter.mode == "snapshot":
-        return True
-    if (
-        filter.known_at is not None
-        and KNOWN_FROM.name in row
-        and not _within(_moment(filter.known_at), row[KNOWN_FROM.name], row.get(KNOWN_TO.name))
-    ):
-        return False
-    if filter.mode == "period":
-        return row[PERIOD.name] in filter.identifiers
-    if filter.instant is None:
-        return True
-    return _within(_moment(filter.instant), row[PERIOD_FROM.name], row[PERIOD_TO.name])
-
-
-def _within(at: dt.datetime, start: dt.date | None, end: dt.date | None) -> bool:
-    return start is not None and _moment(start) <= at and (end is None or _moment(end) > at)
-
-
-def _moment(value: dt.date) -> dt.datetime:
-    """Return a date as its midnight, and a timestamp without time zone as UTC."""
-    if not isinstance(value, dt.datetime):
-        return dt.datetime.combine(value, dt.time(), dt.UTC)
-    return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
 
 
 Role = Literal["input", "join", "append", "lookup"]

@@ -51,11 +51,6 @@ class Stage(Document):
     detail: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
 
-    @property
-    def writes(self) -> bool:
-        """Whether the stage writes data."""
-        return self.kind in ("output", "checkpoint", "publish")
-
 
 def operation_type(op: ResolvedOperation) -> Literal["update", "aggregate", "append", "delete", "output"]:
     """Return the type of an operation."""

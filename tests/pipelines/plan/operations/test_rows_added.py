@@ -154,9 +154,7 @@ def appended(found: Site) -> ResolvedAppend:
 def test_extra_columns_are_refused_with_all_their_names(tmp_path: Path) -> None:
     (failure,) = made(tmp_path, append("")).failures()
     assert failure.diagnostic.code == "W1410"
-    assert (
-        failure.detail == "budgets v1 has columns that the working set does not have: amount, budget_id, budget_type"
-    )
+    assert failure.detail == "budgets v1 has columns that the working set does not have: amount, budget_id, budget_type"
     assert "columns: {" in failure.diagnostic.help
 
 

@@ -28,7 +28,7 @@ from weft.io.options import POSTGRES_BYTES, csv_options
 from weft.pipelines.model.operation import Destination, Operation, Output
 from weft.pipelines.plan.operations.context import PlanContext
 from weft.pipelines.plan.operations.resolved import Target
-from weft.pipelines.plan.resolver.templates import PERIOD_TOKENS, check_template, render
+from weft.pipelines.plan.resolver.templates import PERIOD_TOKENS, check_template, period_tokens, render
 
 _TOKEN = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -209,9 +209,8 @@ def _render_path(path: str, context: PlanContext, at: Source | None) -> str | No
         return path
     period = context.period
     # Without tokens of a dataset or a table: an output has neither before it is registered.
-    tokens = {**dict.fromkeys(("period_id", "period_name", "identifier"), period.identifier), **period.tokens()}
     try:
-        return render(path, tokens, kind="path", at=at, level=period.level)
+        return render(path, period_tokens(period), kind="path", at=at, level=period.level)
     except ResolutionError as problem:
         context.errors.add(problem)
         return None

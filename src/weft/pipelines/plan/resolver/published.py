@@ -34,7 +34,8 @@ def resolve_published(
     """
     known = catalog.published(dataset)
     publications = _inside(known, period, calendar) if table.temporal_mode == "period" else ()
-    publications = publications or _own(known, period) or _other(known, table, period, calendar)
+    own = tuple(p for p in known if p.period == period.identifier)
+    publications = publications or own or _other(known, table, period, calendar)
     trace = RuleTrace(rule_name=RULE, matched=bool(publications), reason="publications of earlier runs")
     diagnostic = ResolverDiagnostic(
         resolver_id=PUBLISHED,
@@ -60,10 +61,6 @@ def resolve_published(
 def _inside(known: Sequence[PublishedLocation], period: Period, calendar: Calendar) -> tuple[PublishedLocation, ...]:
     identifiers = set(list_period_identifiers(period, calendar))
     return tuple(p for p in known if p.period in identifiers)
-
-
-def _own(known: Sequence[PublishedLocation], period: Period) -> tuple[PublishedLocation, ...]:
-    return tuple(p for p in known if p.period == period.identifier)
 
 
 def _other(

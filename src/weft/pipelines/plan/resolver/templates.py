@@ -48,16 +48,19 @@ def tokens_for(dataset: Dataset, table: TableDef, period: Period, *, datasource_
 
     ``YYYY``, ``QQ`` and ``MM`` are included when the period is within one year, quarter or month.
     """
-    named = dict.fromkeys(("period_id", "period_name", "identifier"), period.identifier)
     return {
         "table_name": table.name,
         "dataset_id": dataset.id,
         "dataset_name": dataset.name,
         "dataset_version": str(dataset.version),
         "datasource_id": datasource_id,
-        **named,
-        **period.tokens(),
+        **period_tokens(period),
     }
+
+
+def period_tokens(period: Period) -> dict[str, str]:
+    """Return the value of each token that depends on the period alone."""
+    return {**dict.fromkeys(("period_id", "period_name", "identifier"), period.identifier), **period.tokens()}
 
 
 def render(
