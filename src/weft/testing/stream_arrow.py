@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from weft.core.frozen import FrozenMap
+from weft.core.types import Decimal as DecimalType
+from weft.core.types import DType, Scalar
 from weft.expr import evaluate
 from weft.streams.checkpoint.ledger import COUNTS
 from weft.streams.checkpoint.manifest import Counts
@@ -18,7 +22,7 @@ from weft.streams.kernel.gate import Arrivals
 from weft.streams.kernel.pairs import arrow_type
 from weft.streams.kernel.spec import JoinTask, Side
 from weft.streams.plan.kernel_spec import Child, Layout
-from weft.streams.plan.resolved import WINDOW_END, WINDOW_START, KernelStep, TableStep
+from weft.streams.plan.resolved import WINDOW_END, WINDOW_START, KernelStep, OutputColumn, TableStep
 from weft.testing.values import EPOCH, as_type, microseconds
 
 Values = dict[Hashable, Any]
@@ -115,6 +119,35 @@ def _row(record: Mapping[str, Any], layout: Layout) -> Flowing:
 
 def _instant(at: int | None) -> dt.datetime | None:
     return None if at is None else EPOCH + dt.timedelta(microseconds=at)
+
+
+def written(row: Mapping[str, Any]) -> str:
+    """Return a row of the output as a line of JSON."""
+    return json.dumps({name: _plain(value) for name, value in row.items()}, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    return str(value) if isinstance(value, Decimal) else value
+
+
+def read(line: str, output: Sequence[OutputColumn]) -> dict[str, Any]:
+    """Return the row that `written` wrote."""
+    record = json.loads(line)
+    return {column.name: _typed(record[column.name], column.dtype) for column in output}
+
+
+def _typed(value: Any, dtype: DType) -> Any:
+    if value is None:
+        return None
+    if isinstance(dtype, DecimalType):
+        return Decimal(value)
+    if isinstance(dtype, Scalar) and dtype.name in ("timestamp", "timestamp_ntz"):
+        return dt.datetime.fromisoformat(value)
+    if isinstance(dtype, Scalar) and dtype.name == "date":
+        return dt.date.fromisoformat(value)
+    return value
 
 
 def looked_up(

@@ -6,7 +6,6 @@ Sources are lists of rows, the sink is a folder of JSON lines; SELECT and WHERE 
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from weft.core.crash import Crash, crash_point
-from weft.core.fingerprint import decode, encode
 from weft.core.frozen import FrozenMap
 from weft.errors import Code, StreamError
 from weft.expr import evaluate
@@ -39,7 +37,7 @@ from weft.streams.kernel.transition import check_size, step
 from weft.streams.plan.identity import describe_parts
 from weft.streams.plan.kernel_spec import build_layout, build_task
 from weft.streams.plan.resolved import KernelStep, StatementPlan, TableStep
-from weft.testing.stream_arrow import Flowing, HashOf, Packed, Values, looked_up, stable_hash, unpacked
+from weft.testing.stream_arrow import Flowing, HashOf, Packed, Values, looked_up, read, stable_hash, unpacked, written
 from weft.testing.stream_items import Row, of_stream, of_table
 
 Batch = Mapping[str, Sequence[Row]]
@@ -136,7 +134,7 @@ def read_result(plan: StatementPlan, root: Path) -> StreamResult:
         marks.append(manifest.watermark)
         for move in manifest.sink:
             lines = move.to.read_text(encoding="utf-8").splitlines()
-            rows.extend((batch, decode(json.loads(line))) for line in lines)
+            rows.extend((batch, read(line, plan.output)) for line in lines)
     return StreamResult(
         rows=tuple(rows),
         ledger=manifest.ledger,
@@ -305,5 +303,5 @@ class _Run:
         name = f"part-{number:06}-00000.jsonl"
         source = self.sink / STAGING / str(number) / name
         source.parent.mkdir(parents=True, exist_ok=True)
-        source.write_text("".join(f"{json.dumps(encode(row))}\n" for row in rows), encoding="utf-8")
+        source.write_text("".join(f"{written(row)}\n" for row in rows), encoding="utf-8")
         return (Move(source=source, to=self.sink / name, rows=len(rows)),)

@@ -40,7 +40,7 @@ import weft.redaction
 import weft.streams.kernel
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import cast_to, to_spark
-from weft.joins.spark.sides import balanced_group, numbers_by_partition
+from weft.joins.spark.sides import balanced_group
 from weft.streams.kernel import arrow_task as worker
 from weft.streams.kernel.arrow_task import arrow_task
 from weft.streams.kernel.spec import NEVER, Clock, JoinTask
@@ -311,20 +311,13 @@ def _group_ticks(rows: DataFrame, groups: int) -> DataFrame:
     """Return one row for each group, so that rows expire in groups without new rows too."""
     F: Any = functions_of(rows)
     session: SparkSession = rows.sparkSession
-    numbers = numbers_by_partition(groups) if is_balanced(groups) else tuple(range(groups))
     types = {f.name: f.dataType for f in rows.schema.fields}
     nothing = [F.lit(None).cast(types[n]).alias(n) for n in rows.columns[2:]]
-    listed = F.array(*(F.lit(n) for n in numbers))
     return session.range(0, groups, 1, 1).select(
-        F.element_at(listed, (F.col("id") + F.lit(1)).cast("int")).cast("int").alias(worker.GROUP),
+        balanced_group(F, F.col("id"), groups).alias(worker.GROUP),
         F.lit(worker.TICK).cast("tinyint").alias(worker.SIDE),
         *nothing,
     )
-
-
-def is_balanced(groups: int) -> bool:
-    """Return whether each group gets its own partition; more groups are distributed by hash."""
-    return groups <= 256  # as weft.joins.spark.sides has it
 
 
 def _struct_of(children: tuple[Child, ...]) -> st.StructType:
