@@ -201,7 +201,7 @@ def test_a_disk_without_room_at_any_step_loses_nothing(folder: Path, monkeypatch
             with pytest.raises(OSError, match="No space left") as caught:
                 run(root, BATCHES[:3])
         error = explain_failure(caught.value, "status")
-        assert (error.code, "make room" in error.help) == ("W2309", True)
+        assert (error.code, "free space" in error.help) == ("W2309", True)
         # Room was made, and the job was started again; a flush that was committed is sealed by then.
         try:
             run(root, BATCHES[:3])
