@@ -241,8 +241,8 @@ _TYPED: dict[str, Callable[[list[Any], Typed], Any]] = {
     **dict.fromkeys("+-*/%", _number),
     **dict.fromkeys(_COMPARISONS, _compare),
     "like": lambda args, typed: like_regex(str(typed.value)).fullmatch(args[0]) is not None,
-    "FLOOR": lambda args, typed: values.floor(args[0], typed.dtype),
-    "CEIL": lambda args, typed: values.ceil(args[0], typed.dtype),
+    "FLOOR": lambda args, typed: values.round_whole(args[0], typed.dtype, up=False),
+    "CEIL": lambda args, typed: values.round_whole(args[0], typed.dtype, up=True),
     "ROUND": lambda args, typed: values.round_to(args[0], args[1], typed.dtype),
 }
 """The same, for operations that depend on the type or a constant."""

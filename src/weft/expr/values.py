@@ -7,7 +7,7 @@ import math
 import operator
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context
 from decimal import Decimal as Number
-from functools import cmp_to_key
+from functools import cmp_to_key, reduce
 from typing import Any
 
 from weft.core.types import MAX_PRECISION, Decimal, DType
@@ -82,7 +82,6 @@ def round_half_up(value: Number, digits: int) -> Number:
 
 
 _INT64 = 1 << 63
-_EXACT = Context(prec=400)
 _OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 
@@ -161,37 +160,23 @@ def absolute(value: Any) -> Any:
 
 def exact_sum(values: list[Number]) -> Number:
     """Return the sum of decimals without rounding."""
-    total = Number(0)
-    for value in values:
-        total = _EXACT.add(total, value)
-    return total
+    return reduce(_WIDE.add, values, Number(0))
 
 
 def sum_doubles(values: list[float]) -> float:
     """Return the sum in the order given."""
     # Not sum(): since Python 3.12 it corrects rounding errors, which Spark does not.
-    total = 0.0
-    for value in values:
-        total += value
-    return total
+    return reduce(operator.add, values, 0.0)
 
 
-def floor(value: Any, dtype: DType) -> Any:
-    """Return the next whole number below."""
-    return _whole(value, dtype, ROUND_FLOOR, math.floor)
-
-
-def ceil(value: Any, dtype: DType) -> Any:
-    """Return the next whole number above."""
-    return _whole(value, dtype, ROUND_CEILING, math.ceil)
-
-
-def _whole(value: Any, dtype: DType, rounding: str, of_double: Any) -> Any:
+def round_whole(value: Any, dtype: DType, *, up: bool) -> Any:
+    """Return the next whole number above or below."""
     if isinstance(dtype, Decimal):
-        return fit(value.quantize(Number(1), rounding=rounding, context=_EXACT), dtype)
+        rounding = ROUND_CEILING if up else ROUND_FLOOR
+        return fit(value.quantize(Number(1), rounding=rounding, context=_WIDE), dtype)
     if not math.isfinite(value):
         raise EvaluationError(f"{value} cannot be rounded to an integer", help="test for NaN and infinity first")
-    return in_long(of_double(value))
+    return in_long(math.ceil(value) if up else math.floor(value))
 
 
 def round_to(value: Any, digits: int, dtype: DType) -> Any:
