@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from resolvers import catalog, dataset, read_of, resolver, rule, source, table
+from visible_rows import is_visible
 from weft.core.types import DATE, STRING, TIMESTAMP, DType, parse_type
 from weft.errors import Diagnostic, ResolutionError
 from weft.pipelines.model.dataset import Dataset, LookupDef
 from weft.pipelines.model.resolver import PathStrategy
 from weft.pipelines.model.values import PERIOD_END, SYSTEM_COLUMNS, AsOfDay, TemporalMode
-from weft.pipelines.plan.reads import TemporalFilter, is_visible
+from weft.pipelines.plan.reads import TemporalFilter
 from weft.pipelines.spark.read import as_condition, read_table
 from weft.pipelines.spark.system_columns import identity, named
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -342,10 +342,9 @@ class _Schemas(GenerateJsonSchema):
 _REFERENCE: Mapping[str, str] = {"type": "string", "description": "name or id; name@3 pins version 3", "pattern": r"\S"}
 
 
-@cache
-def get_adapter(spec: Any) -> TypeAdapter[Any]:
-    """Return the pydantic adapter of a spec."""
-    return TypeAdapter(spec)
+# `cache` takes no argument that mypy sees as a class of Spec, so both functions are declared with Any.
+get_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+"""Return the pydantic adapter of a spec."""
 
 
 def build_schema(spec: type[Spec]) -> dict[str, Any]:
@@ -353,7 +352,5 @@ def build_schema(spec: type[Spec]) -> dict[str, Any]:
     return get_adapter(spec).json_schema(schema_generator=_Schemas)
 
 
-@cache
-def _cached_schema(spec: Any) -> dict[str, Any]:
-    # Only for reading: callers of `build_schema` change the schema they get.
-    return build_schema(spec)
+# Only for reading: callers of `build_schema` change the schema they get.
+_cached_schema: Callable[[Any], dict[str, Any]] = cache(build_schema)
