@@ -127,21 +127,23 @@ def _asof_candidates(join: ResolvedJoin, facts: Facts | None, session_facts: Ses
         yield "union", f"small sides of about {format_size(both)}: one shuffle and one sort"
     if left is not None and right is not None:
         if left <= _TINY and right >= _SENT_WHOLE:
-            yield ("tiny_left", f"the left side of about {format_size(left)} goes to the rows of the right side")
+            reason = (
+                f"the left side is tiny, about {format_size(left)}: right rows that it cannot match are not shuffled"
+            )
+            yield "tiny_left", reason
         if session_facts.may_broadcast and right <= _SENT_WHOLE and left >= 2 * right:
-            yield ("broadcast", f"the right side is small, about {format_size(right)}: the left side stays where it is")
+            yield "broadcast", f"the right side is small, about {format_size(right)}: the left side is not shuffled"
     if not join.keys and (both is None or both > _SMALL):
         yield "slices", _NO_KEY
     if not session_facts.no_kernel and _share_fits(session_facts):
+        search = "searched group by group, without a sort in the JVM"
         if facts is not None:
-            yield "kernel", "no key is too heavy: searched group by group, without a sort in the JVM"
+            yield "kernel", f"no key is too heavy: {search}"
         elif both is not None and both <= _ONE_TASK:
-            yield ("kernel", f"sides of about {format_size(both)}: searched group by group, without a sort in the JVM")
+            yield "kernel", f"sides of about {format_size(both)}: {search}"
         elif both is not None:
-            yield (
-                "slices",
-                f"sides of about {format_size(both)} could have a key too heavy for one task: such a key is cut by time",
-            )
+            sides = f"sides of about {format_size(both)}"
+            yield "slices", f"{sides} could have a key too heavy for one task: such a key is cut by time"
     yield "union", _why_union(session_facts)
 
 

@@ -209,6 +209,8 @@ def test_as_of_builders() -> None:
     assert AsofSpec.from_current_api(keys={}, order=ORDER) == AsofSpec(order=ORDER)
     with refused(ArgumentError, "W0301", "from_tuples", "order="):
         AsofSpec.from_tuples(("a", "b"))
+    with refused(ArgumentError, "W0301", "IntervalSpec.from_tuples", "order="):
+        IntervalSpec.from_tuples(("a", "b"), lower="0s")
     with refused(ArgumentError, "W0301", "from_kwargs", "order="):
         AsofSpec.from_kwargs("a")
     with refused(ArgumentError, "W0301", "keys"):
