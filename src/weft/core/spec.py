@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from decimal import Decimal
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
 from weft.core.frozen import FrozenMap
@@ -127,7 +128,7 @@ class Spec:
     def to_dict(self) -> dict[str, Any]:
         """Return the canonical form: fields at their default are omitted, unless marked ALWAYS."""
         form: dict[str, Any] = {}
-        for attribute, name, default, always in _canonical_keys(type(self)):
+        for attribute, name, default, always in _canonical_keys(type(self)):  # type: ignore[arg-type]  # every class is hashable
             value = getattr(self, attribute)
             if always or not _is_default(value, default):
                 form[name] = plain_form(value)
@@ -173,20 +174,15 @@ def _has_default(f: Field[Any]) -> bool:
     return f.default is not MISSING or f.default_factory is not MISSING
 
 
-_KEYS: dict[type, tuple[tuple[str, str, Any, bool], ...]] = {}
-
-
+@cache
 def _canonical_keys(spec: type[Any]) -> tuple[tuple[str, str, Any, bool], ...]:
     """Return attribute, key, default and whether the key is always written, for each field of a spec."""
-    if spec in _KEYS:
-        return _KEYS[spec]
     first = {name: rank for rank, name in enumerate(spec.FIRST)}
-    _KEYS[spec] = tuple(
+    return tuple(
         (f.name, _key(f), f.default, "always" in f.metadata or not _has_default(f))
         for f in sorted(fields(spec), key=lambda f: first.get(f.name, len(first)))
         if f.name != LOCATIONS and "never" not in f.metadata
     )
-    return _KEYS[spec]
 
 
 def _is_default(value: Any, default: Any) -> bool:

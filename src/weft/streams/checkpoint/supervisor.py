@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 from weft.core.documents import Document
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import Below, read_document, remove_path, write_document
+from weft.streams.checkpoint.folder import Below, parse_record, read_document, remove_path, write_document
 from weft.streams.checkpoint.lock import Holder, Process, find_holder
 
 State = Literal["starting", "running", "waiting", "stopped", "failed"]
@@ -106,12 +106,10 @@ def read_record(files: SupervisorFiles) -> SupervisorRecord | None:
     if not files.record.exists():
         return None
     try:
-        document = read_document(files.record)
+        record = parse_record(SupervisorRecord, read_document(files.record), files.record)
+        numbers = (record.pid, record.child_pid, record.since, record.format, *record.restarts)
     except StreamError as cause:
         raise _damaged_record(files, cause.message.partition(": ")[2]) from cause
-    try:
-        record = SupervisorRecord.from_dict(document)
-        numbers = (record.pid, record.child_pid, record.since, record.format, *record.restarts)
     except TypeError as cause:
         raise _damaged_record(files, str(cause)) from cause
     # `from_dict` does not check types, and a wrong one would fail later, where its cause is unknown.
