@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
                 sorted(map(list, joined.select("t", "v").collect())),
             ]
         told["refused"] = _error(lambda: left.asof_join(right, keyed, strategy="kernel"))
-        workers._asked = lambda _: ()  # type: ignore[assignment]  # as on a cluster: not known
+        workers._probe = lambda _: ()  # type: ignore[assignment]  # as on a cluster: not known
         told["failed"] = _error(lambda: left.asof_join(right, keyed, strategy="kernel").collect())
     finally:
         session.stop()
