@@ -284,4 +284,5 @@ CODES: Mapping[Code, str] = {
     "W2311": "option refused by the connector",
 }
 
+# Both lists: mypy can check a code only against a literal type.
 assert set(CODES) == set(get_args(Code)), "CODES and Code must list the same codes"  # noqa: S101

@@ -28,6 +28,7 @@ def report_to_dict(report: JobReport, plan: JobPlan) -> dict[str, Any]:
     """Return the data of `weft stream run --json`."""
     from weft.streams.plan.explain import explain_job
 
+    # The joins of the plan, with bounds and reasons; those of a report are statistics.
     joins = {s["sink"]: s["joins"] for s in thaw(explain_job(plan).data)["statements"]}
     checkpoints = [str(q.checkpoint.parent.parent) for q in report.queries if q.checkpoint is not None]
     return {

@@ -62,6 +62,7 @@ class ErrorCollector:
             raise first
         # One cause may be reported for several items; a user needs it once.
         diagnostics = dict.fromkeys(d for error in self._errors for d in error.diagnostics)
+        # The class of the first, because callers catch by class.
         raise type(first)(diagnostics) from first.__cause__
 
 

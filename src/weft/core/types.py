@@ -341,7 +341,7 @@ def common_type(a: DType, b: DType) -> DType | None:
     ('decimal(12,2)', None)
     """
     if a == b:
-        return a if a.is_orderable else None
+        return a if a.is_orderable else None  # Spark compares no maps and no variants
     if NULL in (a, b):  # the type of a column that is only NULL
         return b if a == NULL else a
     if a.is_numeric and b.is_numeric:
@@ -387,6 +387,7 @@ def _common_nested(a: DType, b: DType) -> DType | None:
     if isinstance(a, Struct) and isinstance(b, Struct) and len(a.fields) == len(b.fields):
         pairs: Sequence[tuple[Field, Field]] = tuple(zip(a.fields, b.fields, strict=True))
         common = [common_type(x.dtype, y.dtype) for x, y in pairs]
+        # Spark compares structs by position; names that differ are more likely a mistake.
         if all(common) and all(x.name == y.name for x, y in pairs):
             return Struct(tuple(Field(x.name, c) for (x, _), c in zip(pairs, common, strict=True) if c))
     return None

@@ -118,6 +118,7 @@ def _left_over(wanted: list[Row], given: list[Row], same: _Sameness) -> tuple[li
         for j in buckets.get(_bucket(wanted[i], same), ()):
             if j not in seen and same.row(given[j], wanted[i]):
                 seen.add(j)
+                # Without a tolerance equality is transitive, so a taken row need not look for another partner.
                 if j not in partner or (same.tolerance and seek(partner[j], seen)):
                     partner[j] = i
                     return True
@@ -133,6 +134,7 @@ def _bucket(row: Row, same: _Sameness) -> tuple[Any, ...]:
 
 
 def _bucket_value(value: Any, same: _Sameness) -> Any:
+    # Values that cannot be hashed, or that are equal without being the same, share one bucket.
     if isinstance(value, list | tuple | Mapping | bytearray) or is_nan(value):
         return ""
     return "" if same.tolerance and kind_of(value) in _NUMBERS else value

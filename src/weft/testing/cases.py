@@ -143,7 +143,7 @@ def _with_floats(value: Any) -> Any:
         return {key: _with_floats(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_with_floats(inner) for inner in value]
-    if isinstance(value, Exact):
+    if isinstance(value, Exact):  # workspace files keep numbers exact; a case file is plain YAML
         return float(value)
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
@@ -208,6 +208,7 @@ class CaseReader:
             raise CaseFileError(
                 "a case file must be a list of cases", help="write '- id: ...' for each case", at=root.place()
             )
+        # All cases are read before any error is raised, so that all errors of a file are shown.
         cases = [case for node in root.items() if (case := read_case(node)) is not None]
         self.check_ids(cases)
         if self.findings:

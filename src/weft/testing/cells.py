@@ -135,6 +135,7 @@ def _read_decimal(text: str, dtype: types.Decimal) -> Decimal:
 
 def _json(text: str, dtype: DType) -> Any:
     try:
+        # Numbers stay strings: they are read as cells, so decimals are exact.
         return json.loads(text, parse_float=str, parse_int=str)
     except ValueError as cause:
         raise _unreadable(text, dtype, "write the value as JSON") from cause
@@ -218,6 +219,7 @@ def infer(cells: Sequence[Cell]) -> DType:
     filled = [c for c in cells if not c.is_null]
     if not filled or any(c.quoted for c in filled):
         return types.STRING
+    # From the narrowest type to the widest.
     for dtype in (types.BOOLEAN, types.LONG, _decimal_for(filled), types.DOUBLE, types.DATE, types.TIMESTAMP):
         if dtype is not None and all(_is_valid(c, dtype) for c in filled):
             return dtype

@@ -46,6 +46,7 @@ def reference_join(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Seq
     alone = unmatched_rows(pairs, left_rows, right_rows)
     if join.how == "anti":
         return [_output(join, left_rows[i], None) for i in alone.left]
+    # A semi join has each left row once, however many rows match it.
     if join.how == "semi":
         return [_output(join, row, None) for i, row in enumerate(left_rows) if i not in alone.left]
     rows = [_output(join, left_rows[i], _matched(join, left_rows[i], j, right_rows)) for i, j in pairs]
@@ -201,6 +202,7 @@ def _stretch(row: Row, start: int, end: int | None, *, closed: bool) -> tuple[An
     if row[end] is None:
         return first, None, True
     last = _point(row[end])
+    # An end before the start, and an empty range without its end, contain no time.
     order = compare(last, first)
     if order < 0 or (order == 0 and not closed):
         return None
@@ -252,6 +254,7 @@ def _is_better(join: ResolvedJoin, match: AsOf, left: Row, new: Row, best: Row) 
 
 def _wins_tie(join: ResolvedJoin, match: AsOf, new: Row, best: Row) -> bool:
     """Whether `new` is greater by the tie-break columns, then by all columns that can be ordered."""
+    # All columns at the end, so that the choice never depends on the order of rows.
     every = [c for c, field in enumerate(join.right) if field.dtype.is_orderable]
     known = () if match.known is None else (match.known[1],)
     for column in (*known, *match.tie_break, *every):
@@ -305,7 +308,7 @@ def relationship_violations(join: ResolvedJoin, pairs: Iterable[Pair]) -> RowNum
     ``m:1``: each left row has at most one match; ``1:m``: each right row; ``1:1``: both.
     Windows shared by one pair do not count twice.
     """
-    once = set(pairs)
+    once = set(pairs)  # one pair that shares several windows is one match
     lefts = Counter(i for i, _ in once) if join.relationship in ("m:1", "1:1") else Counter[int]()
     rights = Counter(j for _, j in once) if join.relationship in ("1:m", "1:1") else Counter[int]()
     return RowNumbers(

@@ -43,6 +43,7 @@ def stable_hash(values: tuple[Any, ...]) -> int:
     >>> stable_hash(("a", 1)) == stable_hash(("a", 1)), stable_hash(("a", 1)) == stable_hash(("a1",))
     (True, False)
     """
+    # Not `hash`, whose seed differs between processes.
     digest = hashlib.blake2b(repr(values).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 

@@ -150,7 +150,7 @@ def _stream_options(stream: StreamRows) -> dict[str, Any]:
     if time is not None:
         options["event.time.field"] = time
     options |= stream.options
-    return {k: v for k, v in options.items() if v is not None}
+    return {k: v for k, v in options.items() if v is not None}  # `null` in a case removes a default
 
 
 def _create(kind: str, name: str, table: Table, options: Mapping[str, Any]) -> str:

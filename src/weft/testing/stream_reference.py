@@ -105,11 +105,13 @@ class _Run:
                 flowing = self._looked_up(step, flowing)
                 continue
             right = arrived.get(step.right, [])
+            # A table arrives with the first batch and stays.
             if step.right in self.tables and number == 0:
                 right = self.tables[step.right]
             flowing = self.joins[step.number].run(
                 flowing, right, next(due), batch=number, watermark=self.mark, wall_clock=wall_clock
             )
+        # WHERE comes after all joins, also where an engine filters earlier.
         for item in flowing:
             if self._passes(item):
                 self.rows.append((number, self._selected(item)))

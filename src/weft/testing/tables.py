@@ -174,6 +174,7 @@ class _Reader:
             if len(line) != len(header):
                 message = f"the row has {len(line)} cells, the header {len(header)}"
                 self.find(message, line[0].start, line[-1].end)
+        # Cells are taken by position below, so rows of another length are reported first.
         self.done()
         columns = [self.column(*fields[i], [line[i] for line in body]) for i in range(len(header))]
         self.done()

@@ -45,6 +45,7 @@ def _read_catalog(context: Context) -> Catalog:
 
 
 def _all_versions(catalog: Catalog) -> list[Dataset]:
+    # A file takes precedence over the registered version: it may have been edited since.
     datasets = {(d.id, d.version): d for d in (r.dataset for r in catalog.registered)}
     datasets |= {(d.id, d.version): d for d in catalog.workspace.datasets}
     return sorted(datasets.values(), key=lambda d: (d.name, d.version))

@@ -66,6 +66,7 @@ def show(context: Context, name: Name) -> Envelope:
     from weft.pipelines.plan.project import check_project
     from weft.pipelines.store.lifecycle import build_catalog, resolve_status
 
+    # `readable`: a project with errors is shown too, with what prevents its activation.
     workspace = get_call(context).load().readable
     project = find_project(workspace, name)
     with read_store(workspace) as reader:

@@ -143,6 +143,7 @@ def _check_location(location: Location, catalog: Catalog, root: Path, *, ask: bo
     from weft.pipelines.plan.resolver.locate import find_datasource
     from weft.pipelines.plan.resolver.service import needs_service, request_location
 
+    # Only on request: a catalog service is remote, and a test of rules should not depend on it.
     if ask and needs_service(location):
         location = request_location(location, root)
     data = location.to_dict() | {"exists": None, "full_path": None, "files": None}

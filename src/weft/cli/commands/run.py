@@ -49,6 +49,7 @@ def run(
 ) -> Envelope:
     """Run a project for a period. Publishes all outputs or none."""
     call = get_call(context)
+    # Arguments are checked before the workspace is read, and the workspace before Spark starts.
     time, day = parse_time(known_at, "--known-at"), parse_date(today, "--today")
     if resume is not None:
         if project is not None or period is not None:
@@ -76,6 +77,7 @@ def _resume(context: Context, run: str, *, allow_changed_inputs: bool) -> Envelo
     from weft.pipelines.run.resume import resume
 
     call = get_call(context)
+    # The snapshot of the run has its specification: errors in files that were edited since do not matter.
     workspace = call.stored_workspace()
     with write_store(workspace) as store, lazy_session(call, workspace) as session:
         report = resume(

@@ -78,6 +78,7 @@ def collect_findings(loaded: LoadedWorkspace, only: Path | None = None) -> tuple
     catalog, store_warnings = _read_catalog(loaded)
     catalog = replace(catalog, unread=loaded.unread)
     findings = [*store_warnings, *check_workspace(catalog)]
+    # A scenario of an invalid file would repeat the errors of that file.
     invalid = {f.at.file for f in (*loaded.findings, *findings) if f.severity == "error" and f.at is not None}
     findings += check_scenarios(add_promised(catalog), invalid)
     if store_warnings:

@@ -83,6 +83,7 @@ def list_batches(folder: Path) -> tuple[int, ...]:
 
 def last_batch(checkpoint: Checkpoint) -> int | None:
     """Return the number of the last committed batch, None when there is none."""
+    # Commits are never removed: sinks, redrives and `--fresh` need the files that each of them lists.
     batches = list_batches(checkpoint.commits)
     return batches[-1] if batches else None
 

@@ -260,7 +260,7 @@ def _iter_statements(folder: Path, problems: list[Diagnostic], *, failed: bool) 
             checkpoint = find_checkpoint(statement)
             if checkpoint is not None:
                 yield read_statement_status(checkpoint, failed=failed)
-        except StreamError as damaged:
+        except StreamError as damaged:  # the other statements are still shown
             problems.extend(damaged.diagnostics)
 
 
@@ -280,6 +280,7 @@ def _statement_folders(folder: Path) -> list[Path]:
 def read_statement_status(checkpoint: Checkpoint, *, failed: bool = False) -> StatementStatus:
     """Read the status of a statement; `failed` means that its job failed and is not restarted."""
     record = read_job_record(checkpoint)
+    # Without the lock: a batch may commit meanwhile, but every file is replaced atomically.
     manifest = last_manifest(checkpoint) or Manifest(batch=-1)
     by = find_holder(checkpoint.lock)
     state: State = "failed" if failed else "stopped"
@@ -337,5 +338,6 @@ def _find_held_back(plan: Mapping[str, Any], sides: tuple[SideStatus, ...]) -> S
     """Return the stream that the watermark waits for: one without rows so far, or the one with the least watermark."""
     if not plan.get("has_watermark", False):
         return None
+    # Of sides without a watermark the first, else the one with the least.
     waited = [s for s in sides if s.alias is not None and s.idle_since is None]
     return min(waited, key=lambda s: (s.watermark is not None, s.watermark or 0), default=None)

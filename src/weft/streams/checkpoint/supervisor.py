@@ -146,6 +146,7 @@ def find_keeper(files: SupervisorFiles) -> Holder | None:
     A child that runs without the lock was started by an earlier version, or its folder is on a disk on which
     child processes do not inherit locks.
     """
+    # The lock first: a record may be old, and a process id in it may belong to another process by now.
     by = find_holder(files.lock)
     if by is not None:
         return by

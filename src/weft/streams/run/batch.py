@@ -53,6 +53,7 @@ def run_batch(
     console sinks.
     """
     chosen = select_statements(plan, only)
+    # One clock for all statements: TODAY() must not change when a run passes midnight.
     started = dt.datetime.now(dt.UTC)
     queries = []
     for statement in chosen:

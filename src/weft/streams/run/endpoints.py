@@ -77,6 +77,7 @@ class Reader:
         readers: dict[int, Callable[[], DataFrame]] = {}
         for source in plan.tables:
             read = partial(self._table, source.table)
+            # Copied before the first batch: a table that changes later must not change what a repeated batch joins.
             frame = pin_table(self.spark, source.table, checkpoint.tables / source.table.name, read)
             readers[source.number] = read if source.table.reload == "batch" else partial(_return_frame, frame)
         return readers
@@ -123,6 +124,7 @@ class Sink:
         if kind == "files":
             folder, spec = sink_folder(plan.sink, root), plan.sink
         else:
+            # Consoles and memory have files too, so that every sink is committed and restored in one way.
             folder, spec = checkpoint.memory, as_files(plan.sink, checkpoint.memory)
         prepare_folder(plan.sink, folder)
         return cls(plan=plan, spec=spec, folder=folder, checkpoint=record.id)

@@ -120,6 +120,7 @@ def _redrive_statement(
     checkpoint = find_checkpoint(job_folder(job) / plan.name)
     if checkpoint is None:
         return None
+    # The lock of a run: a redrive reads state and rejects that a batch would change.
     with lock_statement(checkpoint.lock, plan.name):
         _check_unchanged(plan, checkpoint)
         recover(checkpoint)
@@ -137,6 +138,7 @@ def _redrive_statement(
         own = read_job_record(checkpoint).id
         moves, counts = _stage_corrections(changes.frame, sink, folder, own, number, dry_run=dry_run)
         taken = {f.name: places for f, places in changes.taken.items() if places}
+        # Recorded even without corrections: rows that were taken are decided, and not processed again.
         if not dry_run and (taken or counts[PLUS] or counts[MINUS]):
             record = RedriveRecord(
                 number=number,

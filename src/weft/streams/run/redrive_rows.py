@@ -73,6 +73,7 @@ def look_up_rejects(
         place = GroupFolder(StateStore(str(checkpoint.root)), step.number, file.group)
         state = open_group(place, batch, task, _schema(children.left), _schema(children.right))
         late, times, until = _late_rows(plan, step, side, children, file, places, time_column)
+        # With the retractions of the files before this one: a padded row must not be retracted twice.
         done = find_corrections(task, state, side, late, times, before + back, until)
         plus.extend(done.plus)
         minus.extend(done.minus)
@@ -208,6 +209,7 @@ def compare_with_inputs(
         done = _read_sink(spark, plan, sink, corrections, marked=True)
         actual = actual.unionAll(done.filter(F.col(_OP) == F.lit("+I")).drop(_OP))
         expected = expected.unionAll(done.filter(F.col(_OP) == F.lit("-D")).drop(_OP))
+    # As multisets: equal rows are counted.
     return expected.exceptAll(actual), actual.exceptAll(expected)
 
 
