@@ -112,8 +112,10 @@ class Catalog:
         for dataset in (*(r.dataset for r in self.registered), *self.workspace.datasets):
             known.setdefault(dataset.id, {})[dataset.version] = dataset
         versions = {id: tuple(by[v] for v in sorted(by)) for id, by in known.items()}
+        # A dataset can be renamed between versions: each of its names leads to all of them.
         ids = {dataset.name: id for id, group in versions.items() for dataset in group}
         object.__setattr__(self, "_versions", versions)
+        # An id wins over an equal name.
         object.__setattr__(self, "_ids", ids | {id: id for id in versions})
 
     @classmethod
@@ -139,6 +141,7 @@ class Catalog:
         """Return the version that a reference resolves to: the pinned one, else the latest active one."""
         known = self.versions(ref.name)
         requested = [d for d in known if ref.version in (None, d.version)]
+        # First, because an invalid file may define the version, or a newer one than those that are known.
         if not requested and any(ref.name in text for text in self.unread):
             return MissingDataset(kind="unread", name=ref.name, version=ref.version)
         if not known:
@@ -154,6 +157,7 @@ class Catalog:
     def _find_promised(self, ref: DatasetRef) -> ResolvedDataset | MissingDataset:
         for dataset in self.promised:
             if ref.name in (dataset.name, dataset.id):
+                # No run has registered any version yet, so a pinned one cannot be checked.
                 coming = replace(dataset, version=ref.version or dataset.version)
                 return ResolvedDataset(dataset=coming, pinned=ref.version is not None)
         return MissingDataset(

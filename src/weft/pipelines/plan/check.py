@@ -60,7 +60,7 @@ def check_resolver(resolver: Resolver) -> tuple[Diagnostic, ...]:
         if open_rule is not None:
             findings.append(_never_reached(rule, open_rule))
         elif rule.when is None:
-            open_rule = rule
+            open_rule = rule  # every later rule is checked too, since the order may be what is wrong
         try:
             check_condition(rule)
         except ResolutionError as failure:
@@ -217,6 +217,7 @@ def add_promised(catalog: Catalog) -> Catalog:
             if any(ref.name in pending for _, ref in list_dataset_references(project)):
                 continue
             names = _new_names(project, catalog)
+            # The columns of an open working set are unknown, and so are those of what it would register.
             outputs = {op.register_as: op for op in examine_project(project, catalog).outputs if not op.before.open}
             if set(names) <= outputs.keys():
                 new = tuple(build_registered_dataset(outputs[name], catalog) for name in names)

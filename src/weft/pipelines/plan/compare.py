@@ -98,6 +98,7 @@ def _mapped(part: Part, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
 
 def _operations(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Change]:
+    # By seq, which stays when an operation is renamed or others are inserted before it.
     old, new = ({op["seq"]: op for op in ops} for ops in (before, after))
     for seq in sorted({*old, *new}):
         if seq not in old or seq not in new:

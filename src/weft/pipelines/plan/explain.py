@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 
 from weft.core.documents import OPEN_WORD, Document
 from weft.errors import Diagnostic
-from weft.expr import Typed
 from weft.expr.render import render
 from weft.io.location import Location
 from weft.pipelines.model.values import OnMultiple, OperationType, ResolverSource, TemporalMode
@@ -171,9 +170,8 @@ def _report(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int 
 
 
 def _operation(op: ResolvedOperation) -> PlannedOperation:
-    planned = PlannedOperation(
-        seq=op.seq, name=op.name, type=operation_type(op), selector=_render_optional(op.selector)
-    )
+    selector = None if op.selector is None else render(op.selector)
+    planned = PlannedOperation(seq=op.seq, name=op.name, type=operation_type(op), selector=selector)
     match op:
         case ResolvedUpdate():
             assignments = (
@@ -189,10 +187,6 @@ def _operation(op: ResolvedOperation) -> PlannedOperation:
             return replace(planned, columns=tuple(op.columns))
         case _:
             return planned
-
-
-def _render_optional(typed: Typed | None) -> str | None:
-    return None if typed is None else render(typed)
 
 
 def _join(seq: int, step: ResolvedJoinStep, sizes: Mapping[str, int | None]) -> PlannedJoin:
@@ -233,6 +227,7 @@ def is_broadcast(step: ResolvedJoinStep | LookupStep, size: int | None) -> bool 
     """Whether the joined side is broadcast; None leaves the decision to Spark."""
     if isinstance(step, ResolvedJoinStep) and step.broadcast is not None:
         return step.broadcast
+    # A join by the day of each row has strategies of its own, and an unknown size is left to Spark.
     if size is None or step.as_of.kind == "column":
         return None
     return size <= BROADCAST_UP_TO
@@ -269,9 +264,9 @@ def _text(plan: ProjectPlan, catalog: Catalog | None, sizes: Mapping[str, int | 
     return "\n".join(lines)
 
 
-def _format_names(names: list[str]) -> str:
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return ", ".join(names[:8]) + more
+def _shorten(texts: list[str], most: int) -> str:
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def _format_location(location: Location, catalog: Catalog | None) -> str:
@@ -283,9 +278,7 @@ def _format_location(location: Location, catalog: Catalog | None) -> str:
 
 def _format_read(read: Read, catalog: Catalog | None) -> str:
     places = [_format_location(location, catalog) for location in read.locations]
-    where = " ".join(filter(None, (read.table.name, ", ".join(places[:3]))))
-    more = f" and {len(places) - 3} more" if len(places) > 3 else ""
-    return f"{where}{more} ({read.filter})" if read.locations else where
+    return f"{read.table.name} {_shorten(places, 3)} ({read.filter})" if places else read.table.name
 
 
 def _format_header(plan: ProjectPlan) -> str:
@@ -308,7 +301,7 @@ def _describe_operation(op: ResolvedOperation, catalog: Catalog | None, sizes: M
         case ResolvedUpdate():
             for step in op.joins:
                 lines += _describe_join(step, sizes)
-            lines.append(f"sets {_format_names([a.column for a in op.assignments])}")
+            lines.append(f"sets {_shorten([a.column for a in op.assignments], 8)}")
         case ResolvedAggregate():
             lines.append(f"one row for each {', '.join(n for n, _ in op.keys)}")
         case ResolvedAppend():

@@ -24,6 +24,7 @@ _RULES: tuple[tuple[str, str, tuple[Code, ...]], ...] = (
     ("VAL-009", "DuplicateOperationOrder", ("W1009",)),
 )  # fmt: skip
 _BY_CODE: Mapping[Code, tuple[str, str]] = {code: (rule, type) for rule, type, codes in _RULES for code in codes}
+# Its codes are those of any expression, so the rule depends on where the finding is and not on its code.
 NAMED_SELECTOR = ("VAL-005", "ExpressionSyntaxError")
 """Rule and type of a named selector that is invalid or not a condition."""
 

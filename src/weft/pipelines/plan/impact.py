@@ -112,6 +112,7 @@ def _changes(old: Dataset, new: Dataset) -> Iterator[tuple[tuple[str, ...], str,
 
 def _changed(old: TableDef, new: TableDef | None) -> Iterator[tuple[str, ChangeType]]:
     now: Mapping[str, ColumnDef] = {} if new is None else {c.name: c for c in new.columns}
+    # Only the new version knows of a renaming; without `previous_name` it is a removal and an addition.
     moved = {c.previous_name for c in now.values()}
     for column in old.columns:
         if column.name in now:

@@ -119,7 +119,7 @@ def _find_calendar(project: Project, catalog: Catalog) -> tuple[Calendar, tuple[
     except WeftError as problem:
         at = project.at.of("calendar")
         failures = tuple(Failure.of(replace(d, at=d.at or at), None) for d in problem.diagnostics)
-        return GREGORIAN, failures
+        return GREGORIAN, failures  # any calendar will do to check the rest
 
 
 def check_project(project: Project, catalog: Catalog) -> tuple[Failure, ...]:
@@ -150,6 +150,7 @@ def _resolve(
         aliases=_collect_aliases(project),
         draft=draft,
     )
+    # The input comes first: its columns and lookups are what every operation names.
     context, working, read = _open_input(project, context)
     _collect_failures(context.errors, None, failures)
     check_unused_selectors(project, working, context, failures)
@@ -203,6 +204,7 @@ def _resolve_operations(
     deleted = False
     for op in project.operations:
         if isinstance(op.arguments, Unread):
+            # It may have added any column; later operations must not be blamed for reading one.
             working = replace(working, open=True)
             continue
         if working.open:

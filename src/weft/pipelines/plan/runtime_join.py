@@ -148,6 +148,7 @@ def slot_of(ref: Ref, scope: Scope) -> Slot:
 def _key(term: Expr, alias: str, scope: Scope) -> tuple[Expr, Ref] | None:
     if not isinstance(term, Binary) or term.op != "=":
         return None
+    # The working side may be computed, since it is added as a column before the join; the other is read as it is.
     for mine, theirs in ((term.left, term.right), (term.right, term.left)):
         if isinstance(theirs, Ref) and slot_of(theirs, scope)[:2] == ("j", alias):
             return None if alias in _sides(mine, alias, scope) else (mine, theirs)

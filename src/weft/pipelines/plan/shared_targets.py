@@ -133,6 +133,7 @@ def _claims(project: Project, catalog: Catalog, period: Period) -> tuple[_Claim,
     for op in project.operations:
         if isinstance(op.arguments, Output):
             target = resolve_target(op, op.arguments, context)
+            # Without a period, for messages: they hold for every period, not for the sample.
             template = resolve_target(op, op.arguments, replace(context, period=None))
             if target is not None and template is not None:
                 place = written(target, catalog)
@@ -195,6 +196,7 @@ def find_other_writers(
     if periods is None:
         periods = _all_samples([project], catalog)
     findings: dict[tuple[str, str], Diagnostic] = {}
+    # As if it were active already, so that the finding is an error before it is activated.
     active = replace(project, status="active")
     others = [p for p in catalog.workspace.projects if p.id != project.id and p.status == "active"]
     for period in periods if others else ():
@@ -218,7 +220,8 @@ def _all_samples(projects: Iterable[Project], catalog: Catalog) -> tuple[Period,
 
 
 def _overlapping(claims: Sequence[_Claim]) -> Iterator[tuple[_Claim, _Claim]]:
-    """Yield pairs of claims of different projects that overlap; each claim is looked up by its place and parent folders."""
+    """Yield pairs of claims of different projects that overlap."""
+    # By place and parent folders: comparing all pairs takes too long for hundreds of projects.
     by_place: dict[Place, list[_Claim]] = {}
     for claim in claims:
         by_place.setdefault(claim.place, []).append(claim)

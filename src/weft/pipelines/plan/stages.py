@@ -87,6 +87,7 @@ def list_stages(plan: ProjectPlan) -> tuple[Stage, ...]:
         stages.append(Stage(kind=operation_type(op), seq=op.seq, title=op.name, detail=_detail(op)))
         if not isinstance(op, ResolvedOutput):
             pending, last = pending + 1, op.seq
+        # A checkpoint that nothing reads would only cost time, so none is made after the last operation.
         if rest and pending and op.seq in requested:
             stages.append(_checkpoint(last, "requested by the operation"))
             pending = 0

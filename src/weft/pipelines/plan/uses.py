@@ -61,6 +61,7 @@ def _uses(op: ResolvedOperation, input: Read) -> Iterator[Use]:
 def _keys_of(step: LookupStep, lookups: Mapping[str, LookupStep], input: Read) -> Iterator[Use]:
     above = input if step.parent is None else lookups[step.parent].read
     for source, target in step.keys:
+        # A key of a nested lookup has its name during the operation, which ends in `$column`.
         yield _use(above, source.rpartition("$")[2])
         yield _use(step.read, target.rpartition("$")[2])
 
@@ -84,6 +85,7 @@ def _written(op: ResolvedOperation) -> tuple[str, ...]:
         return tuple(name for name, _, _ in op.values)
     if isinstance(op, ResolvedAppend):
         return (*(name for name, _, _ in op.values), *(name for name, _ in op.keys or ()))
+    # An output of all columns names none of them, and so does not break when one is removed.
     if isinstance(op, ResolvedOutput) and op.columns != op.before.schema.names:
         return (*op.columns, *(name for name, _ in op.order_by))
     return ()
@@ -132,7 +134,7 @@ def parse_selectors(project: Project, failures: list[Failure]) -> Mapping[str, E
             trees[name] = parse(text.text, source=text.at)
         except ExpressionError as problem:
             failures += [Failure.of(d, None, named_selector=True) for d in problem.diagnostics]
-            trees[name] = Lit(None, NULL)
+            trees[name] = Lit(None, NULL)  # NULL is a valid condition wherever the selector is used
     return trees
 
 
@@ -162,6 +164,7 @@ def check_unused_selectors(
 
 def _used_selectors(project: Project, selectors: Mapping[str, Expr]) -> set[str]:
     texts = str([op.to_dict() for op in project.operations])
+    # In the text, because an operation that is invalid has no parsed expressions and still uses its selectors.
     used = {name for name in selectors if f"{{{{{name}}}}}" in texts.replace(" ", "")}
     reached: set[str] = set()
     while used - reached:

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from weft.core.calendar import Period
-from weft.core.names import find_similar, format_list
+from weft.core.names import suggest
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, DATE, LONG, STRING, DType
 from weft.errors import Diagnostic, EvaluationError, ExpressionError, ResolutionError
@@ -54,13 +54,7 @@ class RuleScope:
         dtype = _FIELDS.get(thing, {}).get(field)
         if dtype is not None:
             return Column(f"{thing}.{field}", dtype, nullable=False)
-        close = find_similar(text, self.names())
-        help = (
-            f"did you mean {' or '.join(map(repr, close))}?"
-            if close
-            else f"names are {format_list(self.names(), most=20)}"
-        )
-        return Diagnostic("W0207", f"unknown name {text!r}", help=help)
+        return Diagnostic("W0207", f"unknown name {text!r}", help=suggest(text, self.names(), "names are"))
 
     def names(self) -> tuple[str, ...]:
         """Return all names that can be used."""
@@ -74,6 +68,7 @@ def check_condition(rule: Rule) -> Typed | None:
         return None
     try:
         expr = parse(rule.when.text, source=rule.when.at)
+        # TODAY would locate other data for the same period on another day.
         typed = check(expr, RuleScope(), expect=BOOLEAN, today=False)
     except ExpressionError as cause:
         raise ResolutionError([_rule_finding(rule, finding) for finding in cause.diagnostics]) from cause

@@ -125,6 +125,7 @@ def locate(
             find_datasource(location, catalog)
         return known
     resolution = resolve_table(by.resolver, dataset, table, period, calendar, source=by.source)
+    # All locations of a resolution are from one rule.
     rule = next(r for r in by.resolver.rules if r.name == resolution.locations[0].rule_name)
     for location in resolution.locations:
         if location.datasource_id:
@@ -170,7 +171,7 @@ def measure_bytes(read: Read, catalog: Catalog, root: Path) -> int | None:
         except (ResolutionError, OSError):
             return None
         if not files:
-            return None
+            return None  # missing data is reported when it is read; an estimate of zero would be broadcast
     return total if read.locations else None
 
 

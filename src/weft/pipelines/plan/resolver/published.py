@@ -68,6 +68,7 @@ def _other(
 ) -> tuple[PublishedLocation, ...]:
     """Return the publication of the smallest enclosing period, or of the last period that starts before."""
     placed = [(at, p) for p in known if (at := calendar.find(p.period)) is not None]
+    # Rows of another period would not pass the filter of a period table, so only an enclosing period can have them.
     if table.temporal_mode == "period":
         around = [(at.days, p) for at, p in placed if at.covers(period)]
         return (min(around, key=lambda item: item[0])[1],) if around else ()

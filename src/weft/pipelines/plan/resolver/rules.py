@@ -161,6 +161,7 @@ def resolve_table(
         try:
             trace = _trace_rule(rule, dataset, table, period)
         except ResolutionError as failure:
+            # A rule that fails ends the search: a later rule would read data that the user did not choose.
             reason = f"fails: {failure.message}"
             traces.append(RuleTrace(rule_name=rule.name, matched=None, reason=reason, evaluated_expression=_text(rule)))
             raise _attach_diagnostic(failure, replace(diagnostic, evaluated_rules=tuple(traces))) from failure.__cause__
@@ -213,7 +214,7 @@ def _locate(
     calendar: Calendar,
     diagnostic: ResolverDiagnostic,
 ) -> Resolution:
-    outcome: Outcome = "period_expansion_failure"
+    outcome: Outcome = "period_expansion_failure"  # until the periods are known
     try:
         expansion = expand(rule, period, calendar)
         diagnostic = replace(

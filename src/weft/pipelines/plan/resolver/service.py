@@ -25,7 +25,7 @@ from weft.io.datasource import read_secret
 from weft.io.location import Location
 
 TIMEOUT_SECONDS = 10
-_MOST_BYTES = 1 << 20
+_MOST_BYTES = 1 << 20  # of a response: it describes one location, so more is not from a catalog
 
 
 def needs_service(location: Location) -> bool:
@@ -57,6 +57,7 @@ def request_location(location: Location, root: Path, *, timeout: float = TIMEOUT
 def _request(location: Location, root: Path) -> Request:
     spec = location.catalog or EMPTY
     url, params, method = str(spec["endpoint"]), dict(spec["params"]), str(spec["method"])
+    # urllib would also open file: and ftp:, and an endpoint may be a template.
     if urlsplit(url).scheme not in ("http", "https"):
         raise _failed(location, "its endpoint is not an http or https URL")
     headers = {"Accept": "application/json", **spec["headers"]}

@@ -21,7 +21,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from weft.core.calendar import Period
-from weft.core.names import find_similar, format_list, is_plain_text
+from weft.core.names import format_list, is_plain_text, suggest
 from weft.core.source import Source
 from weft.errors import Diagnostic, ResolutionError
 from weft.pipelines.model.dataset import Dataset, TableDef
@@ -32,6 +32,7 @@ PERIOD_TOKENS = ("period", "period_id", "period_name", "identifier", "YYYY", "QQ
 TOKENS = ("table_name", "dataset_id", "dataset_name", "dataset_version", "datasource_id", *PERIOD_TOKENS)
 """All tokens that a template may contain."""
 
+# Also braces without a partner, which are errors: a typing mistake must not become part of a path.
 _BRACES = re.compile(r"\{\{(.*?)\}\}|\{\{|\}\}", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SEPARATORS = "/\\"
@@ -118,7 +119,7 @@ def check_token(match: re.Match[str], tokens: Mapping[str, str], level: str) -> 
     name = inner.strip()
     if not _NAME.fullmatch(name):
         what = f"{'invalid' if name else 'empty'} token {match[0]!r}"
-        return Diagnostic("W1310", what, help=f"tokens are {format_list(TOKENS, most=20)}")
+        return Diagnostic("W1310", what, help=f"tokens are {format_list(TOKENS)}")
     if name in tokens:
         return None
     if name in TOKENS:
@@ -130,9 +131,7 @@ def check_token(match: re.Match[str], tokens: Mapping[str, str], level: str) -> 
             f"{article} {level} has no {name}",
             help=f"give the rule `data_level: {finer}`, or use {' or '.join(map(repr, there))}",
         )
-    close = find_similar(name, TOKENS, most=1)
-    help = f"did you mean {' or '.join(map(repr, close))}?" if close else f"tokens are {format_list(TOKENS, most=20)}"
-    return Diagnostic("W1310", f"unknown token {name!r}", help=help)
+    return Diagnostic("W1310", f"unknown token {name!r}", help=suggest(name, TOKENS, "tokens are", most=1))
 
 
 def _unsafe(name: str, value: str, kind: Kind) -> Diagnostic | None:
