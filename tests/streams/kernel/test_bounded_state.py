@@ -68,4 +68,4 @@ def test_a_day_through_a_join_of_one_hour_holds_the_rows_of_its_span() -> None:
     assert state.left.stats.peak_size >= 0.9 * of_the_span
     assert given == ROWS
     assert last.state.left.counters.matched == ROWS
-    assert last.state.left.live == last.state.right.live == 0
+    assert last.state.left.stats.current_size == last.state.right.stats.current_size == 0

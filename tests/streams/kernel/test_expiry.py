@@ -31,7 +31,7 @@ def test_a_row_may_match_and_be_over_in_one_batch() -> None:
     kernel.feed([], [("a", 85)], watermark=80)
     assert kernel.feed([("a", 100)], watermark=91) == [(0, 100, ("a", 0), ("a", 0))]
     assert kernel.feed(watermark=106) == []
-    assert kernel.state.left.live == kernel.state.right.live == 0
+    assert kernel.state.left.stats.current_size == kernel.state.right.stats.current_size == 0
 
 
 def test_the_rows_of_inner_sides_are_counted_and_not_given() -> None:
@@ -63,7 +63,7 @@ def test_retention_keeps_rows_without_effect() -> None:
     assert kernel.feed(watermark=111) == [(1, 100, ("a", 0), None)]
     assert kernel.state.left.flags[0].tolist() == [EXPIRED | PADDED]
     assert kernel.feed([], [("a", 111)], watermark=111) == []
-    assert kernel.state.left.live == 0
+    assert kernel.state.left.stats.current_size == 0
     assert kernel.feed(watermark=160) == []
     assert kernel.state.left.stats.current_bytes > 0
     kernel.feed(watermark=161)
@@ -74,7 +74,7 @@ def test_nothing_is_over_before_there_is_a_watermark_and_all_is_at_the_end() -> 
     kernel = Kernel(interval(0, 10, "full"))
     kernel.feed([("a", NEVER + 5), ("b", FOREVER)], [("c", 0)])
     assert len(kernel.flush()) == 3
-    assert kernel.state.left.live == kernel.state.right.live == 0
+    assert kernel.state.left.stats.current_size == kernel.state.right.stats.current_size == 0
 
 
 def test_a_time_at_the_end_of_the_range_is_a_time_and_no_sign_for_none() -> None:

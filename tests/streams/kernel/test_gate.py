@@ -157,7 +157,7 @@ def test_no_time_counts_beside_a_table() -> None:
     out = kernel.feed([("a", None), ("z", 3)], [("a", 0), ("b", 0)])
     assert out == [(0, None, ("a", 0), ("a", 0)), (1, 3, ("z", 1), None)]
     assert kernel.feed([("a", -5)], watermark=100) == [(0, -5, ("a", 0), ("a", 0))]
-    assert kernel.state.left.live == 0
+    assert kernel.state.left.stats.current_size == 0
     assert kernel.flush() == [(2, None, None, ("b", 1))]
     assert kernel.state.right.counters == Counters(in_=2, matched=1, unmatched=1)
 

@@ -47,7 +47,7 @@ def test_a_state_opened_from_disk_goes_on_like_the_one_in_memory(task: JoinTask,
         assert stored.state.left.counters == kept.state.left.counters
         assert stored.state.right.stats == kept.state.right.stats
     assert kept.flush() == stored.flush()
-    assert kept.state.left.live == 0
+    assert kept.state.left.stats.current_size == 0
 
 
 def test_files_of_earlier_batches_are_listed_and_not_written_again(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_files_of_earlier_batches_are_listed_and_not_written_again(tmp_path: Pat
     kernel.feed(watermark=NEVER)
     kernel.state = saved(kernel, tmp_path)
     assert sorted(p.name for p in folder(tmp_path, 2).iterdir()) == ["index.json"]
-    assert opened(tmp_path, 2).left.live == 2
+    assert opened(tmp_path, 2).left.stats.current_size == 2
 
 
 def test_flags_are_written_when_one_changed(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_many_small_segments_become_few_and_lose_nothing() -> None:
     for batch in range(40):
         kernel.feed([(f"k{n}", batch * 10, batch) for n in range(3)], [("k1", batch * 10, batch)])
         assert len(kernel.state.left.segments) <= segments.MAX_SEGMENTS
-        assert kernel.state.left.live == 3 * (batch + 1)
+        assert kernel.state.left.stats.current_size == 3 * (batch + 1)
     assert len(kernel.feed([], [("k1", 395, 99)])) == 40
     for segment in kernel.state.left.segments:
         assert (segment.least, segment.greatest) == (segment.times.min(), segment.times.max())

@@ -28,7 +28,7 @@ def test_a_session_is_over_after_the_gap_and_not_at_it() -> None:
     assert kernel.feed(watermark=90) == []
     assert len(kernel.feed(watermark=91)) == 1
     assert kernel.feed(watermark=500) == []
-    assert kernel.state.left.live == kernel.state.right.live == 0
+    assert kernel.state.left.stats.current_size == kernel.state.right.stats.current_size == 0
 
 
 def test_rows_of_both_sides_extend_a_session() -> None:

@@ -233,7 +233,8 @@ def _closing(task: JoinTask, segment: Segment, before: Clock, clock: Clock, *, i
 def _finish_side(working: ActiveSide, came: int) -> SideState:
     """Return the state of the side after the batch, with its counters."""
     matched = working.matched()  # before compaction: it compares flags part by part
-    segments, flags, sessions, laid = _compact(working)
+    parts, laid = _compact(working)
+    flags = [part.flags for part in parts]
     before, admitted = working.before, working.admitted
     same_seen = admitted.seen is before.seen
     live = sum(int(np.count_nonzero((f & DEAD) == 0)) for f in flags)
@@ -250,68 +251,66 @@ def _finish_side(working: ActiveSide, came: int) -> SideState:
     )
     return SideState(
         schema=before.schema,
-        segments=tuple(segments),
+        segments=tuple(part.segment for part in parts),
         flags=tuple(flags),
-        sessions=tuple(sessions) if before.sessions is not None else None,
+        sessions=None if before.sessions is None else tuple(p.spans for p in parts if p.spans is not None),
         seen=admitted.seen,
         counters=counters,
-        stats=_update_stats(working, segments, flags, live),
+        stats=_update_stats(working, parts, live),
         flags_path="" if laid or any(working.changed[:-1]) else before.flags_path,
         sessions_path="" if laid or working.sessions_changed else before.sessions_path,
         seen_path=before.seen_path if same_seen else "",
     )
 
 
-def _compact(working: ActiveSide) -> tuple[list[Segment], list[Flags], list[Longs], bool]:
-    """Return the segments that stay: empty ones are dropped, sparse ones rewritten, many merged."""
-    segments: list[Segment] = []
-    flags: list[Flags] = []
-    sessions: list[Longs] = []
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """A segment with the flags of its rows and, in a session join, the spans of their sessions."""
+
+    segment: Segment
+    flags: Flags
+    spans: Longs | None
+
+    def keep(self, places: Longs | None) -> _Part:
+        """Return some of the rows in order, or all with None."""
+        spans = self.spans if places is None or self.spans is None else self.spans[:, places]
+        return _Part(materialize(self.segment, places), self.flags if places is None else self.flags[places], spans)
+
+
+def _compact(working: ActiveSide) -> tuple[list[_Part], bool]:
+    """Return the parts that stay: empty ones are dropped, sparse ones rewritten, many merged; and whether any changed."""
+    parts: list[_Part] = []
     changed = False
-    for part, segment in enumerate(working.parts):
-        mine = working.flags[part]
-        gone = (mine & GONE) != 0
+    for number, segment in enumerate(working.parts):
+        part = _Part(segment, working.flags[number], working.sessions[number] if working.sessions else None)
+        gone = (part.flags & GONE) != 0
         stay = len(segment) - int(np.count_nonzero(gone))
         if not stay:
-            changed = changed or part < working.fresh
+            changed = changed or number < working.fresh
             continue
         # An old segment is a file: it is written again only when that removes more than half of its rows.
-        is_sparse = part == working.fresh or 2 * stay < len(segment)
+        is_sparse = number == working.fresh or 2 * stay < len(segment)
         kept = np.flatnonzero(~gone) if stay < len(segment) and is_sparse else None
         changed = changed or kept is not None or segment.order is not None
-        segments.append(materialize(segment, kept))
-        flags.append(mine if kept is None else mine[kept])
-        if working.sessions:
-            spans = working.sessions[part]
-            sessions.append(spans if kept is None else spans[:, kept])
-    if len(segments) > MAX_SEGMENTS:
-        _merge(segments, flags, sessions)
-        changed = True
-    return segments, flags, sessions, changed
+        parts.append(part.keep(kept))
+    return (_merge(parts), True) if len(parts) > MAX_SEGMENTS else (parts, changed)
 
 
-def _merge(segments: list[Segment], flags: list[Flags], sessions: list[Longs]) -> None:
-    """Make one segment of the newest ones, without the rows that are gone."""
-    first = find_merge_start([len(s) for s in segments])
-    pieces = []
-    for number in range(first, len(segments)):
-        kept = np.flatnonzero((flags[number] & GONE) == 0)
-        all_stay = len(kept) == len(segments[number])
-        pieces.append(materialize(segments[number], None if all_stay else kept))
-        flags[number] = flags[number][kept]
-        if sessions:
-            sessions[number] = sessions[number][:, kept]
-    one, order = merge_segments(pieces)
-    together = np.concatenate(flags[first:])[order]
-    spans = np.concatenate(sessions[first:], axis=1)[:, order] if sessions else None
-    del segments[first:], flags[first:], sessions[first:]
-    segments.append(one)
-    flags.append(together)
-    if spans is not None:
-        sessions.append(spans)
+def _merge(parts: list[_Part]) -> list[_Part]:
+    """Make one part of the newest ones, without the rows that are gone."""
+    first = find_merge_start([len(part.segment) for part in parts])
+    merged = []
+    for part in parts[first:]:
+        gone = (part.flags & GONE) != 0
+        merged.append(part.keep(np.flatnonzero(~gone) if gone.any() else None))
+    segment, order = merge_segments([part.segment for part in merged])
+    flags = np.concatenate([part.flags for part in merged])[order]
+    spans = [part.spans for part in merged if part.spans is not None]
+    one = _Part(segment, flags, np.concatenate(spans, axis=1)[:, order] if spans else None)
+    return [*parts[:first], one]
 
 
-def _update_stats(working: ActiveSide, segments: list[Segment], flags: list[Flags], live: int) -> SideStats:
+def _update_stats(working: ActiveSide, parts: list[_Part], live: int) -> SideStats:
     old, admitted = working.before.stats, working.admitted
     greatest = [t for t in (old.max_time, admitted.max_time) if t is not None]
     least = [t for t in (old.min_time, admitted.min_time) if t is not None]
@@ -324,8 +323,8 @@ def _update_stats(working: ActiveSide, segments: list[Segment], flags: list[Flag
         matches_found=old.matches_found + working.matches,
         current_size=live,
         peak_size=max(old.peak_size, live),
-        current_keys=_count_keys(segments, flags),
-        current_bytes=sum(s.bytes for s in segments),
+        current_keys=_count_keys(parts),
+        current_bytes=sum(part.segment.bytes for part in parts),
         missing_key_count=old.missing_key_count + admitted.missing_keys,
         missing_time_count=old.missing_time_count + admitted.missing_times,
         limit_hits=old.limit_hits + working.limit_hits,
@@ -335,12 +334,12 @@ def _update_stats(working: ActiveSide, segments: list[Segment], flags: list[Flag
     )
 
 
-def _count_keys(segments: list[Segment], flags: list[Flags]) -> int:
+def _count_keys(parts: list[_Part]) -> int:
     """Return the number of distinct keys of the live rows, by their hashes."""
     distinct = []
-    for segment, mine in zip(segments, flags, strict=True):
-        live = (mine & DEAD) == 0
-        distinct.append(_drop_repeats(segment.hashes if live.all() else segment.hashes[live]))
+    for part in parts:
+        live, hashes = (part.flags & DEAD) == 0, part.segment.hashes
+        distinct.append(_drop_repeats(hashes if live.all() else hashes[live]))
     distinct = sorted((hashes for hashes in distinct if len(hashes)), key=len)
     if not distinct:
         return 0

@@ -53,11 +53,6 @@ class SideState:
     sessions_path: str = ""
     seen_path: str = ""
 
-    @property
-    def live(self) -> int:
-        """Number of rows that can still match."""
-        return sum(int(np.count_nonzero((flags & DEAD) == 0)) for flags in self.flags)
-
 
 @dataclass(slots=True, eq=False)
 class ActiveSide:

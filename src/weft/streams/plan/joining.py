@@ -29,10 +29,8 @@ from weft.streams.sql.spec import JoinStepSpec
 # A condition on padded rows is evaluated over sets of possible results, because other columns are unknown.
 _TRUE, _FALSE, _NULL, _VALUE = "true", "false", "null", "value"
 Outcome = frozenset[str]
-_ANYTHING: Outcome = frozenset({_TRUE, _FALSE, _NULL, _VALUE})
 _ONLY_NULL: Outcome = frozenset({_NULL})
 _CONDITION: Outcome = frozenset({_TRUE, _FALSE, _NULL})
-_COMPARES = frozenset({"=", "<>", "<", "<=", ">", ">=", "like"})
 _OF_SOURCES = ("i", "t")
 
 

@@ -266,7 +266,6 @@ _SINK: frozenset[Owner] = frozenset({"sink"})
 _JOIN: frozenset[Owner] = frozenset({"join"})
 _JOB: frozenset[Owner] = frozenset({"job"})
 _ANY = _STREAM | _TABLE | _SINK
-_TEXTS = ("json", "csv")
 
 OPTIONS: tuple[Option, ...] = (
     Option("connector", _STREAM, "word", ("files", "kafka", "rate", "memory"), None,
