@@ -164,6 +164,7 @@ class Output(Spec):
 
 def check_output(output: Output, entries: Entries) -> Output:
     """Return an output; ``columns:`` without a value means no column, not all of them."""
+    # pydantic cannot tell: a key without a value is the same as a missing one in every spec.
     if output.columns is None and entries.node.get("columns") is not None:
         return replace(output, columns=())
     return output

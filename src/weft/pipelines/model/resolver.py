@@ -20,7 +20,7 @@ from weft.pipelines.model.values import LocatedText
 from weft.pipelines.model.yaml_nodes import Item
 from weft.redaction import has_secret, is_placeholder, is_secret_name
 
-_REFERENCE = re.compile(r"(?:env|file):\S")
+_REFERENCE = re.compile(r"(?:env|file):\S")  # the only forms in which a secret can be named
 _OUTSIDE = "store it outside the file: `credential_ref: env:NAME` or `credential_ref: file:path`"
 _IN_SERVICE = "store it outside the file: `auth: env:NAME` or `auth: file:path` sets the Authorization header"
 _DATASOURCE = (("datasource_id", "datasource"),)

@@ -89,8 +89,8 @@ def _add_alternative_forms(definitions: dict[str, Any]) -> None:
         properties["order"] = properties.pop("seq")
         properties["parameters"] = _with_selector(properties.pop("arguments"), definitions)
         properties["alias"] = {"type": "string"}
-        needed = {"type", "order", "parameters"} - ({"parameters"} if name == "Delete" else set())
-        second["required"] = [key for key in ("order", "type", "parameters") if key in needed]
+        # A name is not required in this form, and a delete has no parameters of its own.
+        second["required"] = ["order", "type", *(["parameters"] if name != "Delete" else [])]
         definitions[f"{name}Operation"] = {"anyOf": [first, second]}
 
 

@@ -50,6 +50,7 @@ RESERVED_TARGETS: frozenset[str] = frozenset(
     {
         *(f.name for f in SYSTEM_COLUMNS if f.name != "_labels"),
         *(f.name for f in (PERIOD, PERIOD_FROM, PERIOD_TO, KNOWN_FROM, KNOWN_TO)),
+        # Names that other tools give to validity ranges: Weft reads none of them, see W1319.
         "_valid_from",
         "_valid_to",
     }

@@ -61,6 +61,7 @@ class Change(Document):
 
 
 def _text(value: Any) -> str:
+    # A mapping or a list would fill the screen.
     return str(value) if isinstance(value, str | int | float | bool) else "..."
 
 

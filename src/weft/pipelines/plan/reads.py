@@ -82,13 +82,14 @@ def build_filter(
         identifiers = list_period_identifiers(period, calendar, data_level=data_level)
         return TemporalFilter(mode=mode, identifiers=identifiers, known_at=known_at)
     if mode == "snapshot":
-        return TemporalFilter(mode=mode)
+        return TemporalFilter(mode=mode)  # one state without history, so `known_at` does not apply
     return TemporalFilter(mode=mode, instant=_instant(as_of, period), known_at=known_at)
 
 
 def list_period_identifiers(period: Period, calendar: Calendar, *, data_level: str | None = None) -> tuple[str, ...]:
     """Return the identifier of a period and of all periods inside it, level by level."""
     identifiers = [period.identifier]
+    # Rows may be tagged with any level; those of an enclosing period are not part of this one.
     for level in calendar.below(period.level):
         inside = calendar.within(period.start, period.end, level)
         if level == data_level or any(p.days > 1 for p in inside):

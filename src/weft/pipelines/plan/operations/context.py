@@ -121,6 +121,7 @@ class PlanContext:
             except ResolutionError as problem:
                 self.errors.add(problem)
                 return None
+            # A table that several operations read has the same warning each time.
             self.warnings.extend(w for w in resolution.warnings if w not in self.warnings)
             locations = resolution.locations
             level = locations[0].data_level if locations else None
@@ -249,11 +250,13 @@ def convert_for_storage(typed: Typed, existing: DType | None) -> tuple[Typed, DT
     """
     own = typed.dtype
     if existing is None:
+        # Files and databases differ in their small numbers; the wide ones are the same everywhere.
         wide = LONG if own.is_integer else DOUBLE if own == FLOAT else own
         return convert(typed, wide), wide
     # NULL as the type of a column means that it is unknown, because its assignment is invalid.
     if own in (existing, NULL) or existing == NULL:
         return convert(typed, existing), existing
+    # Maps differ in whether values can be NULL, which does not matter for storing them.
     if isinstance(own, Map) and isinstance(existing, Map):
         fits = (own.key, own.value) == (existing.key, existing.value)
         return (typed, existing) if fits else None

@@ -88,6 +88,7 @@ def _columns(op: Operation, arguments: Output, working: WorkingSet, context: Pla
 
 
 def _bare(text: str, working: WorkingSet) -> str | None:
+    # Lookups and joins are not written: their columns are assigned to working columns first.
     qualifier, _, name = text.rpartition(".")
     own = qualifier in ("", working.table, working.dataset.name)
     return name if own and name in working.schema else None

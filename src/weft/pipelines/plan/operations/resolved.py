@@ -32,6 +32,7 @@ def join_column_name(kind: Literal["j", "l"], alias: str, column: str = "") -> s
     >>> join_column_name("j", "fx", "rate"), join_column_name("l", "customer.country")
     ('__weft_j$fx$rate', '__weft_l$customer/country')
     """
+    # Spark reads a dot in a name as a field of a struct, so the path of a lookup has slashes.
     return f"{HIDDEN}_{kind}${alias.replace('.', '/')}" + (f"${column}" if column else "")
 
 

@@ -41,6 +41,7 @@ def unknown_input(project: Project) -> WorkingSet:
 
 def add_mentioned_columns(working: WorkingSet, op: Operation, context: PlanContext) -> WorkingSet:
     """Return an open working set with the columns that an operation lists outside of its expressions."""
+    # Expressions need no help: in an open working set any name resolves.  Lists are checked against the schema.
     own = ("", working.table, working.dataset.name)
     names: dict[str, None] = {}
     for column in _list_mentioned_columns(op, context):

@@ -72,6 +72,7 @@ def check_condition(rule: Rule) -> Typed | None:
         typed = check(expr, RuleScope(), expect=BOOLEAN, today=False)
     except ExpressionError as cause:
         raise ResolutionError([_rule_finding(rule, finding) for finding in cause.diagnostics]) from cause
+    # A comparison by order is valid for strings, but gives a wrong result without any error.
     ordered = [_identifier_ordered(ref) for ref in _ordered_identifiers(expr)]
     if ordered:
         raise ResolutionError(ordered)

@@ -45,6 +45,7 @@ class ResolverChoice:
 
 def choose_resolver(dataset: Dataset, project: Project | None, catalog: Catalog) -> ResolverChoice:
     """Return the resolver of a dataset in a project; raise `ResolutionError` when there is none."""
+    # An override applies to lookups and joined datasets too, not only to the input.
     override = _override(dataset, project)
     if override is not None and project is not None:
         key, name = override

@@ -76,21 +76,18 @@ def _other(
     return (max(before, key=lambda item: item[:2])[2],) if before else ()
 
 
-def _form(publication: PublishedLocation) -> FrozenMap[str, str]:
-    """Return the format of files, and the datasource with its options."""
-    options = {"format": publication.format}
-    return FrozenMap(options if publication.datasource is None else {**options, "datasource": publication.datasource})
-
-
 def _location(publication: PublishedLocation) -> Location:
     """Return the location; a table has a period column, files belong to the period they were published for."""
     is_table = publication.table is not None
+    files = {"format": publication.format}
+    if publication.datasource is not None:
+        files["datasource"] = publication.datasource  # has the options of the format
     return Location(
         datasource_id=str(publication.datasource) if is_table else PUBLISHED,
         path=None if is_table else publication.path,
         table=publication.table,
         schema=publication.schema,
-        catalog=None if is_table else _form(publication),
+        catalog=None if is_table else FrozenMap(files),
         period_identifier=publication.period,
         data_level=ANY_LEVEL if is_table else RULE,
         resolver_id=PUBLISHED,

@@ -155,6 +155,7 @@ def resolve_table(
     traces: list[RuleTrace] = []
     matched: Rule | None = None
     for rule in resolver.rules:
+        # Rules after the match are listed too: the trace answers why a rule was not used.
         if matched is not None:
             traces.append(RuleTrace(rule_name=rule.name, matched=None, reason=_NOT_EVALUATED))
             continue
@@ -250,6 +251,7 @@ def _location(resolver: Resolver, rule: Rule, dataset: Dataset, table: TableDef,
             table=writer.text(strategy.table, "table", "table"),
             schema=writer.text(strategy.schema, "table", "schema") if strategy.schema else None,
         )
+    # After all templates, so that the error has every finding of the strategy.
     if writer.problems:
         raise ResolutionError(writer.problems)
     return at

@@ -89,6 +89,7 @@ def render(
         problems.append(_place(problem, template, match, at))
         return ""
 
+    # In one pass, so that braces inside a value are not read as a token.
     rendered = _BRACES.sub(value, template)
     if problems:
         raise ResolutionError(problems)
@@ -125,6 +126,7 @@ def check_token(match: re.Match[str], tokens: Mapping[str, str], level: str) -> 
     if name in TOKENS:
         article = "an" if level[:1] in "aeiou" else "a"
         finer = {"MM": "month", "QQ": "quarter", "YYYY": "year"}.get(name, "month")
+        # What to use instead must be a token that this period has.
         there = [t for t in PERIOD_TOKENS if t in tokens and t in ("YYYY", "QQ")] or ["period"]
         return Diagnostic(
             "W1310",
