@@ -119,13 +119,11 @@ def _concat_pieces(pieces: list[Any], schema: Any) -> Arrivals:
 
 def _child_schema(batch: Any, prefix: str) -> Any:
     """Return the children of a side; timestamps are UTC, whatever the time zone of the session."""
+    # Every row has the columns of both sides, with NULL on the other one, and a join has at least one key.
     mine = [f for f in batch.schema if f.name.startswith(prefix)]
     if not mine:
-        raise KernelProblem(
-            "W2201",
-            f"the join's input has no column {prefix}.., only {', '.join(batch.schema.names)}",
-            "report it as a defect of Weft",
-        )
+        message = f"the input of the join has no column {prefix}.., only {', '.join(batch.schema.names)}"
+        raise KernelProblem("W2201", message, "report it as a defect of Weft")
     return pa.schema([pa.field(f.name.removeprefix(prefix), _to_utc(f.type)) for f in mine])
 
 

@@ -89,6 +89,7 @@ class Output:
         return pa.schema([("kind", pa.int8()), ("time", pa.int64()), *windows, *sides])
 
     def _alone(self, block: UnmatchedRows) -> Iterator[Any]:
+        # In pieces: an Arrow string column holds at most 2 GiB.
         for piece in row_widths(block.rows.columns, block.places).pieces(len(block.places)):
             places, times = block.places[piece], block.times[piece]
             here = _struct(block.rows, places)
@@ -144,6 +145,7 @@ def exceeds_known_pairs(pairs: int) -> bool:
 
 
 def _struct(rows: Any, places: Longs) -> Any:
+    # Rows of a segment have one chunk in each column, see `combine_table`.
     index = pa.array(places)
     children = [column.chunk(0).take(index) for column in rows.columns]
     return pa.StructArray.from_arrays(children, fields=list(rows.schema))

@@ -64,11 +64,8 @@ def arrow_type(name: str) -> Any:
     if exact:
         return pa.decimal128(int(exact[1]), int(exact[2]))
     if name not in _TYPES:
-        raise KernelProblem(
-            "W2201",
-            f"a condition of the join compares values of type {name}, which the kernel does not support",
-            "keep the checkpoint and report it as a defect of Weft",
-        )
+        message = f"a condition of the join compares values of type {name}, which the kernel does not support"
+        raise KernelProblem("W2201", message, "keep the checkpoint and report it as a defect of Weft")
     return _TYPES[name]
 
 

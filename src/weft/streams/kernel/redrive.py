@@ -74,6 +74,7 @@ def find_corrections(
         for segment, flags in zip(other.segments, other.flags, strict=True)
         if (part := _match_late(task, side, late, segment, flags)) is not None
     ]
+    # Found over all segments first: a late row is deferred as a whole, with its matches in other segments.
     off = _find_deferred(task, side, matches)
     plus: list[Pairs | UnmatchedRows] = []
     alone: list[Pairs | UnmatchedRows] = []
@@ -204,5 +205,6 @@ def _find_padded(
 def _fingerprint(side: Side, segment: Segment, place: int) -> str:
     """Return a string that is equal for rows with equal content."""
     row = segment.rows.slice(int(segment.places(np.array([place]))[0]), 1).to_pylist()
+    # Stored with the corrections of a run, so that a later run does not retract the same row again.
     content = repr((side, int(segment.times[place]), row))
     return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()

@@ -87,6 +87,7 @@ def match_sessions(task: JoinTask, left: ActiveSide, right: ActiveSide, clock: C
 
 def _touched_rows(sides: tuple[ActiveSide, ActiveSide]) -> _SessionRows | None:
     """Return the live rows of every key that has a new row."""
+    # By hash: a key that only shares the hash is processed in vain, which changes nothing.
     hashes = np.unique(np.concatenate([w.parts[w.fresh].hashes for w in sides]))
     if not len(hashes):
         return None
@@ -127,6 +128,7 @@ def _assign_sessions(task: JoinTask, sides: tuple[ActiveSide, ActiveSide], rows:
     order = np.lexsort((rows.start, keys))
     key, start, end = keys[order], rows.start[order], rows.end[order]
     # Running greatest end within each key: ranks of ends are lifted by the key.
+    # Ranks instead of times, which the lift could move beyond int64.
     ends, rank = np.unique(end, return_inverse=True)
     reach = np.maximum.accumulate(key * len(ends) + rank.reshape(-1))
     furthest = ends[reach - key * len(ends)]
@@ -147,7 +149,7 @@ def _store_sessions(sides: tuple[ActiveSide, ActiveSide], rows: _SessionRows, st
         for number in range(len(working.parts)):
             here = np.flatnonzero(mine & (rows.part == number))
             if len(here):
-                spans = working.sessions[number].copy()
+                spans = working.sessions[number].copy()  # the old array belongs to the state before the batch
                 spans[:, rows.places[here]] = start[here], end[here]
                 working.sessions[number] = spans
                 working.sessions_changed = True

@@ -208,7 +208,7 @@ def open_group(
     name = f"{place.folder}/{place.name(batch)}/index.json"
     index = place.places.read_json(name)
     try:
-        if index["format"] != FORMAT:
+        if index["format"] != FORMAT:  # written by another release
             raise damaged_state(place.places.path(name), f"its format is {index['format']}, not {FORMAT}")
         left, right = index["clock"]
         _check_files(place, index)
@@ -309,6 +309,7 @@ def save_group(
     # Rejects come first: after a crash the batch is repeated and replaces its files; a state without them would
     # have dropped the rows already.
     save_rejects(place, rejects, state.batch, watermark)
+    # Everything is written into a folder with a temporary name; renaming it is the only step that others can see.
     staging = place.places.folder(place.folder)
     left, right = (_save_side(place, staging, state, side) for side in SIDES)
     saved = replace(state, left=left, right=right)
@@ -420,6 +421,7 @@ def read_waiting(place: GroupFolder, batch: int) -> list[RejectRows]:
     for side in SIDES:
         mine = _open_side(place, index, side, None)
         for segment, flags in zip(mine.segments, mine.flags, strict=True):
+            # Rows that have matched are in the output already.
             places = np.flatnonzero((flags & (DEAD | MATCHED)) == 0)
             if len(places):
                 waiting.append(RejectRows.of(side, "ABANDONED", segment, places))

@@ -118,7 +118,7 @@ def parse_affine(typed: Typed, times: Mapping[Hashable, int]) -> Affine | None:
         if not isinstance(typed.value, dt.timedelta):
             return None
         return Affine(constant_us=typed.value // MICROSECOND)
-    if typed.op == "cast":
+    if typed.op == "cast":  # only one that does not change the type: others may round
         (arg,) = typed.args
         return parse_affine(arg, times) if arg.dtype == typed.dtype else None
     sign = _SIGNS.get(typed.op)
@@ -174,6 +174,7 @@ def find_bounds(
     The left side is the first earlier source, in `order`, with both ends bounded, else the first with one;
     `left` selects one.  Comparisons with other sources remain conditions.
     """
+    # Bounded on both ends beats first: an open bound with one source may come with a closed one with another.
     parts = tuple(conjuncts)
     comparisons = [(part, parse_comparison(part, times, right)) for part in parts]
     lefts = [c.left for _, c in comparisons if c is not None]
@@ -196,6 +197,7 @@ def _intersect(left: int, comparisons: Sequence[tuple[Typed, Comparison | None]]
             continue
         used.append(part)
         low, high = _to_range(comparison)
+        # The location of the tightest condition, which is the one that an error about the bound must point at.
         if low is not None and (lower is None or low > lower):
             lower, low_at = low, locate(part)
         if high is not None and (upper is None or high < upper):

@@ -26,6 +26,7 @@ from weft.streams.plan.resolved import ColumnSlot, Input, JobPlan, KernelStep, S
 
 _FIXED = 17
 """Bytes of a row in state in addition to its columns: hash, time, flag."""
+# Bytes in memory; other scalar types have 8, and strings an offset and their text.
 _WIDTHS = {"boolean": 1, "byte": 1, "short": 2, "integer": 4, "float": 4, "date": 4}
 _OFFSET = 4
 
@@ -65,6 +66,7 @@ def describe_state(plan: StatementPlan, step: KernelStep) -> str:
         gap = Duration(step.reach.gap)
         return f"rows of both sides kept until their key has no row for {gap}; {sizes}"
     kept = f"{left} kept {_kept(step, 0)}, {right} kept {_kept(step, 1)} after the watermark"
+    # The watermark follows the slowest side, so rows of every side stay for the longest delay more.
     delay = max(i.stream.delay.microseconds for i in plan.inputs)
     spans = [_whole(step, kept) + delay for kept in step.retention]
     names = (
@@ -109,6 +111,7 @@ def _span(length: int) -> str:
 
 
 def _describe_row(plan: StatementPlan, step: KernelStep, side: Literal["left", "right"]) -> str:
+    # The layout of the kernel: a column that nothing reads after the join takes no space.
     children = build_layout(plan, step)
     mine = children.left if side == "left" else children.right
     if step.axis is None and side == "left":

@@ -253,7 +253,7 @@ def resolve_keys(
     keys = []
     for key in conditions.keys:
         dtype = key.typed.args[0].dtype
-        if dtype.is_fraction:
+        if dtype.is_fraction:  # not Decimal, which is exact
             help = "declare the columns as DECIMAL or BIGINT: floats are rounded and rarely equal"
             findings.add("W2102", f"key {_format(key.typed)} compares {dtype} values", locate(key.typed), help)
             continue

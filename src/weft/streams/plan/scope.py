@@ -203,6 +203,7 @@ def read_sources(job: JobSpec, statement: StatementSpec, findings: Findings) -> 
             help = suggest(name, [*job.streams, *job.tables], "the job defines")
             findings.add("W2010", f"unknown stream or table {name!r}", at, help)
         elif isinstance(spec, StreamSpec):
+            # One stream alone, also with tables, is never compared by time.
             spec, time = _resolve_time(spec, findings, is_required=streams > 1)
             sources.append(FromSource(number=number, alias=alias, spec=spec, time=time, at=at))
         else:

@@ -73,7 +73,7 @@ def _split_statements(tokens: list[Token]) -> Iterator[list[Token]]:
     """Yield the tokens of each statement that is not empty, with its semicolon."""
     statement: list[Token] = []
     for token in tokens:
-        statement.append(token)
+        statement.append(token)  # with its semicolon, at which errors about a missing part can point
         if token.token_type == TokenType.SEMICOLON:
             if len(statement) > 1:
                 yield statement
@@ -234,11 +234,8 @@ def parse_job(text: str, *, file: str | None = None, env: Mapping[str, str] = {}
         message = f"a job must be a string, not {type(text).__name__}"
         raise ArgumentError(message, help="pass the content of a .sql file")
     if len(text) > MAX_CHARACTERS:
-        raise StreamSqlError(
-            f"the job has {len(text):,} characters; the maximum is {MAX_CHARACTERS:,}",
-            help="split it into several jobs",
-            at=Source(text[:200], 0, 1, file),
-        )
+        message = f"the job has {len(text):,} characters; the maximum is {MAX_CHARACTERS:,}"
+        raise StreamSqlError(message, help="split it into several jobs", at=Source(text[:200], 0, 1, file))
     findings: list[Diagnostic] = []
     substitution = substitute_variables(text, env, file)
     tokens, origin = _tokenize_job(substitution, findings)
@@ -274,17 +271,13 @@ def read_job_text(path: Path, label: str | None = None) -> str:
     except UnicodeDecodeError as cause:
         # The bytes before the first invalid one determine its line and column.
         before = cause.object[: cause.start].decode("utf-8", errors="replace")
-        raise StreamSqlError(
-            f"the file is not valid UTF-8: byte {cause.start + 1} cannot be decoded",
-            help="save the file as UTF-8",
-            at=Source(before, len(before), len(before), file),
-        ) from cause
+        message = f"the file is not valid UTF-8: byte {cause.start + 1} cannot be decoded"
+        at = Source(before, len(before), len(before), file)
+        raise StreamSqlError(message, help="save the file as UTF-8", at=at) from cause
     except OSError as cause:
-        raise StreamSqlError(
-            f"cannot read the file: {cause.strerror or cause}",
-            help="pass the path of a streaming SQL file",
-            at=Source("", 0, 0, file),
-        ) from cause
+        message = f"cannot read the file: {cause.strerror or cause}"
+        help = "pass the path of a streaming SQL file"
+        raise StreamSqlError(message, help=help, at=Source("", 0, 0, file)) from cause
 
 
 def sort_findings(findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

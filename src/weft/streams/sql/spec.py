@@ -37,7 +37,7 @@ def encode_value(value: Any) -> Any:
             return {"$duration": str(value)}
         case Schema():
             return {"$columns": [[f.name, str(f.dtype), f.nullable] for f in value]}
-        case Expr():
+        case Expr():  # as SQL, which any release can read, and not as a tree
             return {"$expr": render(value, dialect="stream")}
         case Mapping():  # tagged too, so that a key "type" is not read as a record
             return {"$entries": {key: encode_value(v) for key, v in value.items()}}
@@ -107,11 +107,8 @@ class StreamRecord(Serial):
         except WeftError:  # some are a ValueError as well
             raise
         except (TypeError, ValueError) as cause:
-            raise JoinSpecError(
-                f"invalid serialised {cls.TYPE!r}: {cause}",
-                code="W0306",
-                help="serialise the spec with its to_dict or to_json",
-            ) from cause
+            help = "serialise the spec with its to_dict or to_json"
+            raise JoinSpecError(f"invalid serialised {cls.TYPE!r}: {cause}", code="W0306", help=help) from cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
