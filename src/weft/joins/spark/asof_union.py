@@ -171,7 +171,7 @@ def _right_time(sides: Sides, match: AsOf) -> tuple[Column, Column]:
 def _window(every: DataFrame, first: Lane, going: Sequence[Lane], *, descending: bool) -> Any:
     F = first.sides.F
     keys = [F.col(f"k{i}") for i in range(len(first.keys))]
-    # The group comes first: rows are partitioned by it already, so Spark does not shuffle them again.
+    # Rows are partitioned by the group already; as it is one of the keys, Spark does not shuffle them again.
     groups = [F.col("group")] if first.sides.sliced else []
     time = F.col("t").desc() if descending else F.col("t").asc()
     ties = [column for lane in going for column in _ties(lane)]
