@@ -245,7 +245,7 @@ def test_a_lookup_is_joined_only_where_it_is_referenced(tmp_path: Path) -> None:
         update(20, t="accounts.type"),
         update(30, selector="cost_centers.region = 'EMEA'", y="1"),
     ).plan()
-    used = [[step.alias for step in op.lookups] for op in plan.operations[:3]]  # type: ignore[union-attr]  # updates
+    used = [[step.alias for step in op.lookups] for op in plan.operations[:3]]
     assert used == [[], ["accounts"], ["cost_centers"]]
     assert [read.name for read in plan.reads] == ["input", "lookup.accounts", "lookup.cost_centers"]
 
