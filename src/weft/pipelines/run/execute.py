@@ -218,7 +218,7 @@ def record_end(work: Work) -> Iterator[list[Diagnostic]]:
             raise
         else:
             error = explain_failure(problem, "the run")
-            failure = RunFailure(operation_order=None, code=error.code, message=error.message, detail=str(error))
+            failure = RunFailure(code=error.code, message=error.message, detail=str(error))
             findings += _failed(work, failure, error)
     finally:
         work.progress.finished()
@@ -277,7 +277,7 @@ def _cancelled(work: Work) -> tuple[Diagnostic, ...]:
     try:
         work.heartbeat.check()
     except WeftError as problem:
-        failure = RunFailure(operation_order=None, code=problem.code, message=problem.message)
+        failure = RunFailure(code=problem.code, message=problem.message)
         return _failed(work, failure, problem)
     work.store.cancel(work.run.id)
     _stopped(work)

@@ -265,7 +265,6 @@ def _recover_run(run: RunRecord, store: Store, root: Path, session: Any) -> Reco
     if publishing:
         return _roll_forward(run, outputs, store, root, session)
     failure = RunFailure(
-        operation_order=None,
         code="W1502",
         message=f"its process {run.pid} on {run.host} died",
         detail="nothing was published; its staged data is kept for a resume",
@@ -301,7 +300,6 @@ def _abandon(run: RunRecord, moves: Sequence[Move], store: Store, why: str) -> R
     for move in moves:
         store.output_staged(replace(move.output, state="discarded"))
     failure = RunFailure(
-        operation_order=None,
         code="W1512",
         message=f"its process died while it published, and it cannot be completed: {why}",
         detail="every target is as it was before the run",

@@ -58,7 +58,9 @@ def local_workers(python: str) -> WorkerPython:
     try:
         answer = json.loads(ran.stdout)
     except ValueError:
-        return _unable(python, f"{python} is not a working Python: {_last_line(ran.stderr)}")
+        # The last line of a traceback is the error.
+        reason = next(reversed(ran.stderr.strip().splitlines()), "it printed nothing")
+        return _unable(python, f"{python} is not a working Python: {reason}")
     return _check(f"Python {answer['python']} at {python}", answer["python"], answer["packages"])
 
 
@@ -118,8 +120,3 @@ def _check(name: str, version: str, packages: Mapping[str, str | None]) -> Worke
 
 def _unable(python: str, problem: str, packages: Mapping[str, str] | None = None) -> WorkerPython:
     return WorkerPython(python, packages or {}, problem, format_worker_help())
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1] if lines else "it printed nothing"

@@ -118,7 +118,8 @@ def _cut(
     for op in plan.operations:
         # What an operation joins is read before the operation runs: it may change the columns that are joined on.
         for read, needed in _needed(op, frame, env):
-            known = given.setdefault(_given_name(read), (read, []))[1]
+            name = read.table.name if read.pin.role in ("input", "lookup") else read.dataset.name
+            known = given.setdefault(name, (read, []))[1]
             known += [row for row in _collected(needed, read) if row not in known]
         if isinstance(op, ResolvedOutput):
             last = op
@@ -127,10 +128,6 @@ def _cut(
         else:
             frame = lower_operation(frame, op, env)
     return given, expected, last
-
-
-def _given_name(read: Read) -> str:
-    return read.table.name if read.pin.role in ("input", "lookup") else read.dataset.name
 
 
 def _chosen(rows: DataFrame, read: Read, keys: Mapping[str, Sequence[str]]) -> DataFrame:

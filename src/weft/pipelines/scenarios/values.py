@@ -41,10 +41,12 @@ def typed_value(value: Any, dtype: DType, at: Source | None = None) -> Any:
     except (ValueError, InvalidOperation, ArithmeticError, TypeError):
         typed = NotImplemented
     if typed is NotImplemented:
-        raise ScenarioError(
-            f"{_format(value)} is not a valid {dtype}", code="W1702", help=f"write a value of type {dtype}", at=at
-        )
+        raise _invalid(f"{_format(value)} is not a valid {dtype}", f"write a value of type {dtype}", at)
     return typed
+
+
+def _invalid(message: str, help: str, at: Source | None) -> ScenarioError:
+    return ScenarioError(message, code="W1702", help=help, at=at)
 
 
 def _format(value: Any) -> str:
@@ -61,7 +63,8 @@ def _read(value: Any, dtype: DType) -> Any:
     if isinstance(value, Mapping | list | tuple):
         return NotImplemented
     if isinstance(dtype, types.Decimal):
-        return NotImplemented if isinstance(value, bool) else _finite(Decimal(_text(value)))
+        number = Decimal(_text(value))  # the text of a boolean is not a number; NaN and infinity are none of SQL's
+        return number if number.is_finite() else NotImplemented
     if dtype in _WHOLE:
         return _whole(value, _WHOLE[dtype])
     return _simple(value, dtype)
@@ -86,10 +89,6 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(getattr(value, "text", value))
-
-
-def _finite(number: Decimal) -> Any:
-    return number if number.is_finite() else NotImplemented
 
 
 def _whole(value: Any, bits: int) -> Any:
@@ -225,23 +224,20 @@ def _path_error(source: LocatedText, why: str, help: str) -> ScenarioError:
 def _csv_rows(text: str, at: Source | None) -> tuple[Mapping[str, Any], ...]:
     lines = list(csv.reader(io.StringIO(text.strip("\n")), skipinitialspace=True))
     if not lines or not any(lines[0]):
-        raise ScenarioError(
-            "the CSV has no header", code="W1702", help="write the column names in the first line", at=at
-        )
+        raise _invalid("the CSV has no header", "write the column names in the first line", at)
     names = [name.strip() for name in lines[0]]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ScenarioError(f"the CSV has the column {twice[0]!r} twice", code="W1702", help="keep one of them", at=at)
+        raise _invalid(f"the CSV has the column {twice[0]!r} twice", "keep one of them", at)
     rows = []
     for number, line in enumerate(lines[1:], start=2):
         if not line:
             continue
         if len(line) != len(names):
-            raise ScenarioError(
+            raise _invalid(
                 f"line {number} of the CSV has {len(line)} fields, its header has {len(names)}",
-                code="W1702",
-                help="an empty field is NULL; quote a string that contains a comma",
-                at=at,
+                "an empty field is NULL; quote a string that contains a comma",
+                at,
             )
         rows.append({name: value if value != "" else None for name, value in zip(names, line, strict=True)})
     return tuple(rows)
@@ -256,19 +252,11 @@ def _json_rows(text: str, source: LocatedText) -> tuple[Mapping[str, Any], ...]:
             else [json.loads(line, parse_float=Decimal) for line in whole.splitlines() if line.strip()]
         )
     except ValueError as cause:
-        raise ScenarioError(
-            f"the file {source.text!r} is not valid JSON: {cause}",
-            code="W1702",
-            help="write one object per line",
-            at=source.at,
+        raise _invalid(
+            f"the file {source.text!r} is not valid JSON: {cause}", "write one object per line", source.at
         ) from cause
     if not all(isinstance(row, dict) for row in rows):
-        raise ScenarioError(
-            f"the file {source.text!r} does not contain rows",
-            code="W1702",
-            help="write one object per line",
-            at=source.at,
-        )
+        raise _invalid(f"the file {source.text!r} does not contain rows", "write one object per line", source.at)
     return tuple(rows)
 
 

@@ -19,7 +19,7 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.core.names import quote
 from weft.core.types import BOOLEAN, LONG, STRING, Field, Schema
@@ -244,12 +244,8 @@ def _repeated(opened: Opened) -> list[str]:
         known = known.filter(column.isNotNull())
     counted = known.groupBy(*columns).agg(F.count(F.lit(1)).alias("__weft_n")).filter(F.col("__weft_n") > 1)
     rows = counted.orderBy(F.col("__weft_n").desc(), *columns).limit(MOST_KEYS + 1).collect()
-    return [_shown(row, opened) for row in rows]
-
-
-def _shown(row: Any, opened: Opened) -> str:
-    values = [f"{known} = {_text(row[name])}" for name, known in opened.keys]
-    return f"{', '.join(values)} ({row['__weft_n']} rows)"
+    keys = (", ".join(f"{known} = {_text(row[name])}" for name, known in opened.keys) for row in rows)
+    return [f"{key} ({row['__weft_n']} rows)" for key, row in zip(keys, rows, strict=True)]
 
 
 def _text(value: object) -> str:

@@ -191,7 +191,10 @@ def activate(workspace: Workspace, project: Project, store: Store, *, dataset_ve
     if failures:
         raise not_activated(project, failures)
     version = 1 + max([project.version, *(v.version for v in store.project_versions(project.id))])
-    active = replace(_pinned(chosen, catalog), status="active", version=version)
+    active = replace(chosen, status="active", version=version)
+    if isinstance(resolved := catalog.dataset(chosen.input), ResolvedDataset):
+        # Pinned to the version that was checked: a later one is checked for its impact when it is published.
+        active = replace(active, input_dataset_version=resolved.dataset.version)
     pin = active.input.version
     file = _file_of(workspace, project)
 
@@ -204,13 +207,6 @@ def activate(workspace: Workspace, project: Project, store: Store, *, dataset_ve
     pins = {} if pin is None else pinned_keys(file, active, pin)
     change_both(store.database, file, keys | pins, work)
     return Activated(project=active, file=file, previous_version=project.version)
-
-
-def _pinned(project: Project, catalog: Catalog) -> Project:
-    resolved = catalog.dataset(project.input)
-    if not isinstance(resolved, ResolvedDataset):
-        return project
-    return replace(project, input_dataset_version=resolved.dataset.version)
 
 
 def deactivate(workspace: Workspace, project: Project, store: Store) -> Project:

@@ -26,7 +26,8 @@ from weft.pipelines.store.records import (
     VersionRecord,
     short_id,
 )
-from weft.pipelines.store.tables import lease_of, location_of, operation_of, output_of, run_of, version_of
+from weft.pipelines.store.run_rows import outputs_of
+from weft.pipelines.store.tables import lease_of, location_of, operation_of, run_of, version_of
 
 LAST = "LAST"
 
@@ -89,8 +90,7 @@ class StoreReader:
 
     def outputs(self, run_id: str) -> tuple[OutputRecord, ...]:
         """Return the outputs of a run in their order."""
-        outputs = tables.RUN_OUTPUTS
-        return tuple(map(output_of, self._rows(select(outputs).where(outputs.c.run_id == run_id).order_by("seq"))))
+        return self.database.read(lambda connection: outputs_of(connection, run_id))
 
     def inputs(self, run_id: str) -> Mapping[str, Any]:
         """Return the fingerprints of the inputs of a run, by the name of the read."""

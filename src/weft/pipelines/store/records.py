@@ -89,7 +89,7 @@ class NewRun:
 class RunFailure(Document):
     """Why a run failed: the operation, the code, one sentence and the details."""
 
-    operation_order: int | None
+    operation_order: int | None = None
     code: Annotated[Code, OPEN_WORD]
     message: str
     detail: str = ""

@@ -261,9 +261,7 @@ def locked_error(connection: Connection, holder: LeaseRecord) -> RunError:
 
 def death_failure(why: str) -> RunFailure:
     """Return the failure of a run whose process is gone."""
-    return RunFailure(
-        operation_order=None, code="W1502", message=f"the run was abandoned: {why}", detail="its lock was taken over"
-    )
+    return RunFailure(code="W1502", message=f"the run was abandoned: {why}", detail="its lock was taken over")
 
 
 def lost_error(connection: Connection, run_id: str) -> RunError:

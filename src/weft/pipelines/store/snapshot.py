@@ -32,7 +32,7 @@ from weft.pipelines.model.resolver import Resolver
 from weft.pipelines.model.workspace import CalendarFile, Sandbox, Settings, Workspace
 from weft.pipelines.plan.catalog import Catalog, PublishedLocation, RegisteredVersion, ResolvedDataset
 from weft.pipelines.plan.check import list_dataset_references
-from weft.pipelines.plan.project import ProjectPlan, Read
+from weft.pipelines.plan.project import ProjectPlan
 from weft.pipelines.plan.resolver.locate import choose_resolver
 from weft.pipelines.store.column_types import moment_text
 from weft.pipelines.store.records import PinnedJoin, ResolverSnapshot
@@ -139,7 +139,7 @@ def _hash(planned: Mapping[str, Any]) -> str:
 
 
 def _planned(plan: ProjectPlan, catalog: Catalog) -> dict[str, Any]:
-    project, reads = plan.project, _reads(plan)
+    project, reads = plan.project, {read.name: read for read in (plan.input, *plan.reads)}.values()
     needed = collect_requirements(project, catalog)
     return {
         "project": {
@@ -207,10 +207,6 @@ def _join(seq: int, join: RuntimeJoin, plan: ProjectPlan, catalog: Catalog) -> P
         dataset = plan.input.dataset
         id, version, source = dataset.id, dataset.version, choose_resolver(dataset, plan.project, catalog).source
     return {"alias": alias, "dataset_id": id, "dataset_version": version, "resolver_source": source}
-
-
-def _reads(plan: ProjectPlan) -> tuple[Read, ...]:
-    return tuple({read.name: read for read in (plan.input, *plan.reads)}.values())
 
 
 def _period(period: Period) -> dict[str, Any]:
