@@ -173,7 +173,7 @@ def admit(
     if task.raw:  # rows from an earlier join passed the gate there
         _apply_policies(gate, no_time, timed=timed, watermark=watermark, wall_clock=wall_clock)
     gate.missing_keys = 0 if no_key is None else int(np.count_nonzero(no_key & gate.open))
-    # A row from an outer join may lack its time, because it was filled with NULL; that is no reason to reject it.
+    # A row from an outer join may lack its time, because it was filled with NULL; it is unmatched, not rejected.
     lonely = no_key
     if timed and not task.raw and no_time is not None:
         lonely = no_time if no_key is None else no_key | no_time

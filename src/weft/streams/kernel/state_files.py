@@ -170,7 +170,7 @@ def damaged_state(path: str, why: str) -> KernelProblem:
     return KernelProblem(
         "W2202",
         f"{path!r} cannot be used as the state of a join: {why}",
-        "the checkpoint was changed or truncated; restore it from a backup, or begin again with --fresh",
+        "the checkpoint was changed or truncated; restore it from a backup, or start again with --fresh",
     )
 
 

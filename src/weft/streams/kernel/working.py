@@ -230,7 +230,7 @@ def _limit_keys(working: ActiveSide, keys: tuple[str, ...], most: int) -> None:
     if counts.max() <= most:
         return
     order = held.oldest_first(numbers)
-    # Within each key the order is from old to young, so the first `count - most` go.
+    # Within each key the order is from old to new, so the first `count - most` rows are evicted.
     firsts = np.cumsum(counts) - counts
     nth = np.arange(len(order)) - firsts[numbers[order]]
     surplus = order[nth < np.maximum(counts - most, 0)[numbers[order]]]

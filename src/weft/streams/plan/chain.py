@@ -337,6 +337,7 @@ class Chain:
         """Report a session before another join of streams, and what EMIT FINAL means in a chain."""
         places = [p for p in range(1, len(self.members)) if self._is_stream_join(p)]
         joins = self.statement.joins
+        # A session can grow forever, so the clocks after it would never be bounded.
         for place in places[:-1]:
             if self._window(place, joins[place - 1]) == "session":
                 self.findings.add(
@@ -379,6 +380,7 @@ class Chain:
         join = self.statement.joins[max(step.right, 1) - 1]
         if join.retention is None or step.axis is None:
             return replace(step, needed=needs, retention=needs)
+        # Never less than the match needs: rows would leave the state before their matches arrive.
         requested = join.retention.microseconds
         if requested < max(needs):
             self.findings.add(

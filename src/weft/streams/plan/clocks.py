@@ -138,6 +138,7 @@ class Differences:
 
     def add(self, left: int, right: int, lower: int, upper: int) -> None:
         """Add the constraint ``lower <= right - left <= upper`` of a join."""
+        # Through the left side of the new join, whose differences from all earlier sources are known.
         known = {one for pair in self._least for one in pair} | {left}
         for other in known:
             from_left, to_left = self.of(left, other), self.of(other, left)

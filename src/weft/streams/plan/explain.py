@@ -308,7 +308,7 @@ def _limits(step: KernelStep) -> str:
         parts.append(f"{limits.max_state_rows:,} rows a side")
     if limits.max_rows_per_key is not None:
         parts.append(f"{limits.max_rows_per_key:,} rows a key and side")
-    beyond = "the oldest go to the rejects" if limits.eviction == "oldest" else "the query stops"
+    beyond = "the oldest rows are evicted" if limits.eviction == "oldest" else "the query stops"
     return f"at most {' and '.join(parts)}; beyond that {beyond}"
 
 

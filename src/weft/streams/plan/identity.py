@@ -211,7 +211,7 @@ class _Names:
         """Return an expression with its columns qualified by streams and tables."""
         if typed is None:
             return ""
-        # Rendered from the expression as written, because a typed tree has casts that nobody wrote.
+        # Rendered from the expression as written: the typed tree also has the casts that the type check adds.
         slots = {n.expr: n.slot for n in typed.walk() if n.op == "ref" and isinstance(n.expr, Ref)}
 
         def qualify(expr: Expr) -> Expr:

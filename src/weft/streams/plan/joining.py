@@ -369,7 +369,7 @@ def resolve_batch_join(
             names.left,
             names.right,
             how=how,  # type: ignore[arg-type]  # one of the four kinds of join
-            project=JoinProjection(right_keys="keep"),  # columns are found by their slots, which count both sides
+            project=JoinProjection(right_keys="keep"),  # slots address the columns of both sides
         )
     except WeftError as cause:
         findings.add_error(cause, join.form_at or join.at)

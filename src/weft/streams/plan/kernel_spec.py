@@ -134,7 +134,7 @@ def _find_later_slots(plan: StatementPlan, step: KernelStep) -> set[Hashable]:
 
 
 def is_raw(plan: StatementPlan, step: KernelStep, number: int) -> bool:
-    """Whether rows of a stream come to this join from their source, so that it judges them."""
+    """Whether rows of a stream come to this join from their source, so that it applies the policies of the stream."""
     if isinstance(plan.source(number), TableInput):
         return False
     first = next(s for s in plan.kernel_steps if number in (*s.left, s.right))
@@ -197,10 +197,8 @@ def _nested(typed: Typed, child: Callable[[Hashable], _Place]) -> tuple[Any, ...
 
 
 def _plain(dtype: DType) -> bool:
-    """Whether Arrow compares values of the type as the expression language does.
-
-    Floats are left out: NaN equals NaN here, and in Arrow it equals nothing.
-    """
+    """Whether Arrow compares values of the type as the expression language does."""
+    # Not floats: NaN equals NaN in the expression language, and nothing in Arrow.
     if isinstance(dtype, Scalar):
         return not dtype.collation and not dtype.is_fraction and dtype.name in _SCALARS
     return not dtype.is_nested

@@ -112,7 +112,7 @@ def convert_to_sink(columns: tuple[OutputColumn, ...], sink: SinkSpec, findings:
     if sink.columns is None:
         return columns
     declared: Schema = sink.columns
-    # By name and order: a swap of two columns of one type would go unnoticed by either alone.
+    # By name and in order: two columns that are swapped are reported even if their types are equal.
     names, expected = [c.name for c in columns], list(declared.names)
     if [fold(n) for n in names] != [fold(n) for n in expected]:
         message = f"sink {sink.name!r} declares {', '.join(expected)} but the SELECT returns {', '.join(names)}"

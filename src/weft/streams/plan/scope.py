@@ -115,6 +115,7 @@ class StatementScope:
 
     def names(self) -> tuple[str, ...]:
         """Return ``alias.column`` for every column, and those of the window."""
+        # Qualified, so that a suggestion can be pasted even where the name alone is ambiguous.
         columns = (f"{s.alias}.{n}" for s in self.sources for n in s.columns.names)
         return (*columns, *(_WINDOW if self.has_window else ()))
 

@@ -207,6 +207,7 @@ def _build_stream(node: CreateStream, idle: Duration | None, findings: list[Diag
 
 def _check_rate_columns(stream: _Definition) -> None:
     declared = [(f.name.casefold(), f.dtype) for f in stream.schema]
+    # Spark's rate source has fixed columns; declaring them only documents the job.
     if declared and declared != [(f.name, f.dtype) for f in RATE_COLUMNS]:
         help = "declare (timestamp TIMESTAMP, value BIGINT), or no columns"
         stream.add_finding("W2013", "the columns of a rate source are timestamp and value", help)
@@ -217,6 +218,7 @@ def _resolve_event_time(stream: _Definition, connector: FrozenMap[str, Any]) -> 
     if field is None:
         return None
     at, name = stream.locate("event.time.field"), stream.name.text
+    # A declared column of that name comes before the time of the message.
     if field.upper() == MESSAGE_TIME and stream.schema.find(field) is None:
         if connector.get("connector", "kafka") != "kafka":
             message = f"{MESSAGE_TIME} is the time of a Kafka message, but {name} does not read from Kafka"
@@ -359,6 +361,7 @@ class _Lowering:
             at = Source(self.syntax.text, 0, 0, self.syntax.file)
             self.add_finding("W2015", "the job has no query to run", help, at)
         name = "job" if self.syntax.file is None else Path(self.syntax.file).stem
+        # The checkpoint is found by the name of the file, so a job that moves to another file starts again.
         defaults = {"trigger": Duration.parse("1s"), "checkpoint": f".weft/streams/{name}"}
         return JobSpec(
             name=name,
@@ -386,7 +389,7 @@ class _Lowering:
     def _build_inputs(self, idle: Duration | None) -> None:
         """Build the streams, tables and sinks that the job defines."""
         sinks = {s.sink.text.casefold() for s in self.syntax.statements if isinstance(s, Insert)}
-        # CREATE STREAM declares a source or a sink alike: only an INSERT tells them apart, even an invalid one.
+        # CREATE STREAM declares sources and sinks alike; what an INSERT writes, even an invalid one, is a sink.
         sinks |= self.unparsed.sinks
         names: dict[str, Name] = {}
         for statement in self.syntax.statements:

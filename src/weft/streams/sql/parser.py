@@ -254,6 +254,7 @@ class Parser(Cursor):
         expr, self.index = parse_prefix(self.tokens, self.index, self.origin)
         for call in _find_row_set_calls(expr):
             at = self.locate(start) if call.span is None else call.span.place
+            # Deterministic, or a batch that is repeated after a crash would add other rows to the sink.
             if call.name == "TODAY":
                 message = "TODAY() is not allowed: a repeated batch must produce the same rows"
                 self.add_finding("W2014", message, at, "use the event time of a row")

@@ -334,7 +334,7 @@ class StatementBuilder:
         options = self._select_options(alias)
         form, values = None, options.values
         if number in self._find_stream_joins():
-            # The column only repeats, in the style of Flink, what the declaration of the stream says; it is checked.
+            # As in Flink, a window may name the time column; it must be the one that the stream declares.
             for window in (join.window, tail):
                 if window is not None:
                     self._check_time_column(window, number)

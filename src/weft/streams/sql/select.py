@@ -184,7 +184,7 @@ class JoinParser(OptionParser):
             after = self.parse_duration("the duration after", signed=True)
             self.expect_token(TokenType.R_PAREN, ") after the two durations")
         else:
-            before = after = self.parse_duration("a duration after WITHIN")
+            before = after = self.parse_duration("a duration after WITHIN")  # unsigned: both directions
         self.refuse_unsupported()  # GRACE PERIOD
         at = self.locate(start)
         if before.microseconds + after.microseconds < 0:
@@ -361,7 +361,7 @@ class SelectParser(JoinParser):
             help = "write it directly after the ON of its join"
             self.fail("W2003", "WITHIN outside a join", *ends(self.curr), help)
         self.refuse_next_statement()
-        for token in (self.curr, self.prev):  # FROM orders WHRE x: the typo was parsed as an alias
+        for token in (self.curr, self.prev):  # in FROM orders WHRE x, the typo was parsed as an alias
             word = self.word(token)
             close = find_similar(word, _CLAUSES, most=1) if len(word) > 2 and word not in _CLAUSES else ()
             if close:

@@ -70,7 +70,7 @@ class WindowSyntax(Node):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithinSyntax(Node):
-    """``WITHIN d`` or ``WITHIN (before, after)``: right time in [left - before, left + after]."""
+    """``WITHIN d`` or ``WITHIN (before, after)``: the right time is in [left - before, left + after]."""
 
     before: Duration
     after: Duration
