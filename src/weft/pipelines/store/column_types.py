@@ -81,6 +81,9 @@ def moment_text(moment: dt.datetime) -> str:
     return utc(moment).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
+_STORABLE = "use strings, integers, booleans, None, lists and mappings with string keys"
+
+
 def json_text(value: Any) -> str:
     """Return the canonical JSON text of a value: keys sorted, no whitespace, valid JSON only.
 
@@ -90,17 +93,14 @@ def json_text(value: Any) -> str:
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_plain)
     except (TypeError, ValueError) as cause:
-        raise ArgumentError(
-            f"the store cannot keep this value: {cause}",
-            help="use strings, integers, booleans, None, lists and mappings with string keys",
-        ) from cause
+        raise ArgumentError(f"the store cannot keep this value: {cause}", help=_STORABLE) from cause
 
 
 def _plain(value: Any) -> Any:
     """Return a mapping that is not a dict as one; the only values that `json.dumps` asks about and the store keeps."""
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"it has the type {type(value).__name__}")
+    raise ArgumentError(f"the store cannot keep a value of type {type(value).__name__}", help=_STORABLE)
 
 
 def snapshot_fingerprint(snapshot: Mapping[str, Any]) -> str:
