@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from weft.core.types import TIMESTAMP, Schema
 from weft.errors import JoinContractError, WeftError
-from weft.joins.resolve.join import Inference, resolve_join
-from weft.joins.resolve.natural import infer_natural_keys
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.natural import NaturalKeys, infer_natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import AsofSpec, JoinProjection, JoinSpec, from_dict
 from weft.joins.spec.join import read_alias_pairs
@@ -76,7 +76,7 @@ def resolved_case(case: Case) -> ResolvedJoin:
     )
 
 
-def _natural(case: Case, left: Schema, right: Schema) -> tuple[JoinSpec, Inference]:
+def _natural(case: Case, left: Schema, right: Schema) -> tuple[JoinSpec, NaturalKeys]:
     said = natural_arguments(case)
     aliases = read_alias_pairs(case.spec.get("aliases", {}), said.pop("keys", None))
     count = len(case.spec.get("aliases", {}))
@@ -89,9 +89,8 @@ def _natural(case: Case, left: Schema, right: Schema) -> tuple[JoinSpec, Inferen
         strict=said.pop("strict", True),
         order=said.get("order"),
     )
-    inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
     kind: type[JoinSpec] = AsofSpec if "order" in said else JoinSpec
-    return kind(found.pairs, said.pop("predicates", ()), **said), inference
+    return kind(found.pairs, said.pop("predicates", ()), **said), found
 
 
 def natural_arguments(case: Case) -> dict[str, Any]:

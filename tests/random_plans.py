@@ -19,7 +19,7 @@ from strategies import CASE, RandomJoin, seeded_join
 from weft.core.names import canonical_name
 from weft.core.types import common_type
 from weft.errors import JoinKeyWarning, WeftError
-from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import ColumnPredicate, ExpressionPredicate, JoinProjection, JoinSpec, from_dict
@@ -78,10 +78,9 @@ def natural(pack: RandomJoin, how: Any) -> Plan:
         if common_type(f.dtype, right[f.name].dtype) is None or rng.random() < 0.6
     ]
     found = infer_natural_keys(left, right, keys=tuple(pairs), exclude_shared=excluded)
-    inference = Inference(origins=found.origins, displaced=found.displaced)
     said = JoinSpec(found.pairs, spec.predicates, nulls_equal=spec.nulls_equal)
     project = projection(pack, how)
-    join = resolve_join(said, left, right, how=how, project=project, inference=inference)
+    join = resolve_join(said, left, right, how=how, project=project, inference=found)
 
     def call(one: Relation, other: Relation) -> Relation:
         with warnings.catch_warnings():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.core.types import Schema
-from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import JoinProjection, JoinSpec
@@ -24,5 +24,4 @@ def natural(left: Schema, right: Schema, aliases: Any = (), how: Any = "inner", 
     project = options.pop("project", SUFFIXES)
     predicates = options.pop("predicates", ())
     found = infer_natural_keys(left, right, aliases=aliases, **options)
-    inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
-    return resolve_join(JoinSpec(found.pairs, predicates), left, right, how=how, project=project, inference=inference)
+    return resolve_join(JoinSpec(found.pairs, predicates), left, right, how=how, project=project, inference=found)

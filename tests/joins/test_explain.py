@@ -13,7 +13,7 @@ from weft.core.types import LONG, Field, Schema
 from weft.joins.choose import choose
 from weft.joins.explain import JoinExplanation, explain_resolved, explain_several, explain_spec
 from weft.joins.facts import Facts, HeavyKey
-from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.several import choose_several, resolve_several
 from weft.joins.spec import (
@@ -47,9 +47,8 @@ def natural(
     how: Any, *, aliases: Any = (), strict: bool = True, left: Schema = ORDERS, **options: Any
 ) -> JoinExplanation:
     found = infer_natural_keys(left, CUSTOMERS, aliases=aliases, strict=strict, **options)
-    inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
     spec = JoinSpec(found.pairs)
-    return explain_resolved(resolve_join(spec, left, CUSTOMERS, how=how, project=SUFFIXES, inference=inference), spec)
+    return explain_resolved(resolve_join(spec, left, CUSTOMERS, how=how, project=SUFFIXES, inference=found), spec)
 
 
 def directed(spec: JoinSpec, how: Any, project: JoinProjection = SUFFIXES, ordering: Any = ()) -> JoinExplanation:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from refusals import refused
 from weft.core.types import LONG, Field, Schema
 from weft.errors import ColumnCollisionError, WeftError
-from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.natural import NaturalKeys
 from weft.joins.spec import AsofOrder, AsofSpec, JoinProjection, JoinSpec
 
 ID = JoinSpec([("id", "id")])
@@ -106,7 +107,7 @@ def test_a_rename_in_a_join_of_one_side_cannot_make_a_duplicate(how: Any) -> Non
 def test_a_displaced_key_is_named_as_the_cause() -> None:
     left, right = Schema.of(status="string"), Schema.of(status="string", status_code="string")
     why = "right column 'status' is no longer a key because of status='status_code'"
-    inference = Inference(origins=("alias",), displaced={0: why})
+    inference = NaturalKeys(origins=("alias",), displaced={0: why})
     with refused(ColumnCollisionError, "W0103", "status", why, "suffixes=('', '_right')"):
         resolve_join(JoinSpec([("status", "status_code")]), left, right, inference=inference)
 

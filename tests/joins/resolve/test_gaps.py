@@ -26,7 +26,7 @@ from weft.errors import (
 )
 from weft.joins.choose import choose
 from weft.joins.explain import explain_resolved, explain_spec
-from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import (
@@ -343,8 +343,7 @@ def test_conditions_stand_in_a_fixed_order() -> None:
         "left.ref = right.y AND (right.z > 1) AND left.id < right.x AND left.ts <= right.qts + 9 AND "
         "right.qts at or before left.ts within 5"
     )
-    inference = Inference(origins=found.origins, displaced=found.displaced)
-    join = resolve_join(spec, left, right, project=SUFFIXES, inference=inference)
+    join = resolve_join(spec, left, right, project=SUFFIXES, inference=found)
     assert [k.origin for k in join.keys] == ["shared", "alias", "shared", "alias", "keys"]
 
 

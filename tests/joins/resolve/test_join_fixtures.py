@@ -18,7 +18,7 @@ from weft.errors import (
     UnknownColumnError,
 )
 from weft.joins.explain import explain_resolved
-from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.natural import infer_natural_keys
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spec import (
@@ -44,8 +44,7 @@ def natural(
         keys=said[len(aliases) :],
         parameters=("strict", "order", "tolerance"),
     )
-    inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
-    return resolve_join(JoinSpec(found.pairs), left, right, how=how, project=project, inference=inference)
+    return resolve_join(JoinSpec(found.pairs), left, right, how=how, project=project, inference=found)
 
 
 def names(join: ResolvedJoin) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from refusals import refused
 from weft.core.types import LONG, Field, Schema, parse_type
 from weft.errors import AmbiguousColumnError, JoinSpecError, NoJoinKeysError, UnknownColumnError
-from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.natural import NaturalKeys, infer_natural_keys
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spec import AsofOrder, JoinProjection, JoinSpec
@@ -20,8 +20,7 @@ PARAMETERS = ("strict", "project", "predicates", "suffixes", "keys", "order", "t
 
 
 def joined(left: Schema, right: Schema, found: NaturalKeys, **options: Any) -> ResolvedJoin:
-    inference = Inference(origins=found.origins, dropped=found.dropped, displaced=found.displaced)
-    return resolve_join(JoinSpec(found.pairs), left, right, inference=inference, **options)
+    return resolve_join(JoinSpec(found.pairs), left, right, inference=found, **options)
 
 
 def test_shared_columns_are_keys_in_left_order_across_case() -> None:

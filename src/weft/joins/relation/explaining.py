@@ -14,7 +14,7 @@ from weft.joins.relation import Relation
 from weft.joins.relation.arguments import warn_caller
 from weft.joins.relation.joining import check_relation
 from weft.joins.relation.natural import infer
-from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.resolved import AsOf
 from weft.joins.spark.facts import read_session_facts
 from weft.joins.spark.stats import fan_out
@@ -91,8 +91,8 @@ def _explain(left: Any, right: Any, spec: Any, how: Any, project: Any) -> JoinEx
     target = check_relation(right, "explain_join")
     inference = None
     if spec is None and how != "cross":
-        keys = infer(source, target, strict=True, keys=None, exclude_shared=(), aliases={})
-        spec, inference = JoinSpec(keys.pairs), Inference(origins=keys.origins)
+        inference = infer(source, target, strict=True, keys=None, exclude_shared=(), aliases={})
+        spec = JoinSpec(inference.pairs)
     resolved = resolve_join(spec, source.schema, target.schema, how=how, project=project, inference=inference)
     # As in `join_frames`: the same functions choose, so that the explanation is that of the join that would run.
     choice = None

@@ -10,7 +10,8 @@ from weft.expr.spark.frames import check_one_session
 from weft.joins.choose import choose
 from weft.joins.facts import UNKNOWN, Facts, SessionFacts
 from weft.joins.relation.frame import Frame, JoinLineage
-from weft.joins.resolve.join import Inference, resolve_join
+from weft.joins.resolve.join import resolve_join
+from weft.joins.resolve.natural import NaturalKeys
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spark import streams
 from weft.joins.spark.facts import read_session_facts, sample_facts
@@ -92,7 +93,7 @@ def join_frames(
     *,
     how: How | None = None,
     project: JoinProjection | None = None,
-    inference: Inference | None = None,
+    inference: NaturalKeys | None = None,
     stats: MatchStats | None = None,
     strategy: str = "auto",
     statistics: Statistics | None = None,

@@ -10,7 +10,7 @@ from weft.errors import JoinKeyWarning, WeftError
 from weft.joins.relation.arguments import check_arguments, copy_signature, warn_caller
 from weft.joins.relation.frame import Frame
 from weft.joins.relation.joining import check_relation, join_frames, resolve_projection
-from weft.joins.resolve.join import Inference, check_conditions
+from weft.joins.resolve.join import check_conditions
 from weft.joins.resolve.natural import NaturalKeys, infer_natural_keys
 from weft.joins.spark.stats import MatchStats
 from weft.joins.spec.asof import AsofOrder, check_column_names
@@ -83,8 +83,7 @@ def _natural(left: Any, other: object, how: How, options: dict[str, Any], aliase
     spec = JoinSpec(keys.pairs, predicates, **promises)
     for note in keys.notes:
         warn_caller(note, JoinKeyWarning)
-    inference = Inference(origins=keys.origins, dropped=keys.dropped, displaced=keys.displaced)
-    return join_frames(left, right, spec, how=how, project=project, inference=inference, stats=options["stats"])
+    return join_frames(left, right, spec, how=how, project=project, inference=keys, stats=options["stats"])
 
 
 def _sibling(how: How) -> Callable[..., Any]:

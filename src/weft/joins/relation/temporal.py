@@ -15,7 +15,7 @@ from weft.joins.relation.foreign import check_foreign, missing_order
 from weft.joins.relation.frame import Frame, JoinLineage
 from weft.joins.relation.joining import check_relation, join_frames, resolve_projection
 from weft.joins.relation.natural import PARAMETERS, infer
-from weft.joins.resolve.join import Inference, check_conditions
+from weft.joins.resolve.join import check_conditions
 from weft.joins.resolve.natural import NaturalKeys
 from weft.joins.several import Part, choose_several, resolve_several
 from weft.joins.spark.asof_several import lower_several
@@ -262,7 +262,7 @@ class TemporalJoins(Frame):
             right,
             spec,
             project=resolve_projection(project, suffixes),
-            inference=Inference(origins=inferred.origins, dropped=inferred.dropped, displaced=inferred.displaced),
+            inference=inferred,
             stats=stats,
             strategy=strategy,
             statistics=statistics,

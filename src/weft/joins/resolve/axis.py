@@ -125,11 +125,9 @@ class Reach:
         """How far the bounds are apart, infinite when one is open."""
         if self.lower is None or self.upper is None:
             return math.inf
-        return (
-            float(self.upper) - float(self.lower)
-            if isinstance(self.upper, float)
-            else float(_EXACT.subtract(Number(self.upper), Number(self.lower)))
-        )
+        if isinstance(self.upper, float):
+            return self.upper - float(self.lower)
+        return float(_EXACT.subtract(Number(self.upper), Number(self.lower)))
 
 
 def measure_reach(match: Within, axis: Axis) -> Reach:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from weft.core.findings import ErrorCollector
 from weft.core.fingerprint import fingerprint
 from weft.core.types import Schema, common_type
 from weft.errors import ArgumentError, JoinSpecError, JoinTypeError, NoJoinKeysError
 from weft.joins.resolve.matching import find_columns, resolve_match
+from weft.joins.resolve.natural import NaturalKeys
 from weft.joins.resolve.output import OutputRequest, output_columns
 from weft.joins.resolve.predicates import resolve_predicates, suggest_cast
 from weft.joins.resolve.resolved import (
@@ -24,19 +24,10 @@ from weft.joins.resolve.resolved import (
     Side,
 )
 from weft.joins.spec.asof import AsofSpec, TemporalSpec
-from weft.joins.spec.join import JoinSpec, KeyPairs
+from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.joins.spec.values import How, Relationship, check_choice
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inference:
-    """The origin of inferred keys."""
-
-    origins: tuple[Origin, ...] = ()
-    dropped: KeyPairs = ()
-    displaced: Mapping[int, str] = field(default_factory=dict)
 
 
 def resolve_join(
@@ -46,11 +37,12 @@ def resolve_join(
     *,
     how: How | None = None,
     project: JoinProjection | None = None,
-    inference: Inference | None = None,
+    inference: NaturalKeys | None = None,
 ) -> ResolvedJoin:
     """Resolve `spec` against two schemas: find columns, compare types, determine the output columns.
 
-    `spec` is None only for a cross join.  All errors are raised here, before Spark is called.
+    `spec` is None only for a cross join; `inference` is where its keys come from if they were inferred.  All
+    errors are raised here, before Spark is called.
     """
     how = _resolve_how(spec, how)
     for side, schema in (("left", left), ("right", right)):
@@ -65,7 +57,7 @@ def resolve_join(
             help="write project=JoinProjection(keep=['column'])",
         )
     project = project or JoinProjection()
-    inference = inference or Inference()
+    inference = inference or NaturalKeys()
     # The setting may have changed between the two calls of weft.relation.
     if left.case_sensitive != right.case_sensitive:
         raise ArgumentError(
@@ -135,7 +127,7 @@ def _resolve_how(spec: JoinSpec | None, how: How | None) -> How:
 
 
 def _conditions(
-    spec: JoinSpec, left: Schema, right: Schema, inference: Inference
+    spec: JoinSpec, left: Schema, right: Schema, inference: NaturalKeys
 ) -> tuple[tuple[ResolvedKey, ...], tuple[ResolvedPredicate, ...], Match]:
     """Return keys, predicates and match; all their errors are raised at once."""
     mistakes = ErrorCollector()
@@ -159,7 +151,7 @@ def check_conditions(
 
 
 def _resolved_keys(
-    spec: JoinSpec, left: Schema, right: Schema, inference: Inference, mistakes: ErrorCollector
+    spec: JoinSpec, left: Schema, right: Schema, inference: NaturalKeys, mistakes: ErrorCollector
 ) -> tuple[ResolvedKey, ...]:
     written: Origin = "spec"
     origins = inference.origins or (written,) * len(spec.equal_keys)

@@ -98,15 +98,7 @@ def _window(spec: WindowSpec, i: int, j: int, a: Field, b: Field) -> SameWindow:
         )
     sizes = {n: measure(getattr(spec, n), a, b, n) for n in ("size", "slide", "gap")}
     whole = {n: None if v is None else int(v) for n, v in sizes.items()}
-    return SameWindow(
-        left=i,
-        right=j,
-        kind=spec.window,
-        size=whole["size"],
-        slide=whole["slide"],
-        gap=whole["gap"],
-        per_window=spec.per_window,
-    )
+    return SameWindow(left=i, right=j, kind=spec.window, per_window=spec.per_window, **whole)
 
 
 def _check_order_types(a: Field, b: Field) -> None:

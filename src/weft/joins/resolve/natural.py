@@ -18,8 +18,8 @@ from weft.joins.spec.join import KeyPairs
 class NaturalKeys:
     """The inferred key pairs, how each came about, and what was left out."""
 
-    pairs: KeyPairs
-    origins: tuple[Origin, ...]
+    pairs: KeyPairs = ()
+    origins: tuple[Origin, ...] = ()
     dropped: KeyPairs = ()
     displaced: Mapping[int, str] = field(default_factory=dict)
     """Right columns that are no longer keys because of an alias, with the reason."""

@@ -28,7 +28,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
 
@@ -57,19 +56,6 @@ class Stretch:
         return frame if self.valid is None else frame.filter(self.valid)
 
 
-class Bins(Protocol):
-    """A way to bin two sides."""
-
-    def anchored(self, frame: DataFrame, side: Side, stretch: Stretch) -> DataFrame:
-        """Return the frame with one bin for each row, NULL for a row that matches nothing."""
-
-    def spread(self, frame: DataFrame, side: Side, stretch: Stretch) -> DataFrame:
-        """Return the frame with a copy of each row for every bin where a match may start."""
-
-    def met(self) -> Column:
-        """Return the condition that two rows share a bin."""
-
-
 @dataclass(frozen=True, slots=True)
 class FixedBins:
     """Bins of a width that follows from the join.
@@ -83,7 +69,7 @@ class FixedBins:
     whole: bool
 
     def anchored(self, frame: DataFrame, side: Side, stretch: Stretch) -> DataFrame:
-        """Return the frame with the bin of each start."""
+        """Return the frame with one bin for each row: that of its start."""
         return frame.withColumn(BIN[side], self._bin(stretch.start))
 
     def spread(self, frame: DataFrame, side: Side, stretch: Stretch) -> DataFrame:
@@ -260,7 +246,7 @@ class MeasuredBins:
         return cls(F, measure(F, reduce(lambda a, b: a.unionByName(b), ranges)), levels)
 
     def anchored(self, frame: DataFrame, side: Side, stretch: Stretch) -> DataFrame:
-        """Return the frame with level and bin of each row."""
+        """Return the frame with level and bin of each row, NULL for a row that matches nothing."""
         frame, F = self._measuring(frame), self.F
         at = self._inside(stretch.start)
         if not self.levels:
@@ -323,6 +309,9 @@ class MeasuredBins:
         if stretch.end is None:
             return self._inside(stretch.start)
         return self.F.when(stretch.end.isNull(), self.F.col(_MEASURED)["span"]).otherwise(self._inside(stretch.end))
+
+
+Bins = FixedBins | MeasuredBins
 
 
 def join_by_touched_bins(placed: Placed) -> DataFrame:
