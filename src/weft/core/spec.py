@@ -128,7 +128,7 @@ class Spec:
     def to_dict(self) -> dict[str, Any]:
         """Return the canonical form: fields at their default are omitted, unless marked ALWAYS."""
         form: dict[str, Any] = {}
-        for attribute, name, default, always in _canonical_keys(type(self)):  # type: ignore[arg-type]  # a class is hashable
+        for attribute, name, default, always in _canonical_keys(type(self)):  # type: ignore[arg-type]  # is hashable
             value = getattr(self, attribute)
             if always or not _is_default(value, default):
                 form[name] = plain_form(value)
