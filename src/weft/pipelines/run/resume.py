@@ -24,7 +24,7 @@ from weft.pipelines.run.failing import explain_errors, explain_failure
 from weft.pipelines.run.moving import Move, move_back, verify
 from weft.pipelines.run.prepare import Prepared, RunOptions, check_open, check_targets, inputs_of, locations_of
 from weft.pipelines.run.progress import Progress, Silent
-from weft.pipelines.run.publish import recover, replay_plan
+from weft.pipelines.run.publish import completed_family, recover, replay_plan
 from weft.pipelines.run.report import RunReport, report_of
 from weft.pipelines.spark.inputs import InputPrint, changes
 from weft.pipelines.spark.read import fingerprint_rows
@@ -66,6 +66,7 @@ def resume(
         rerun_of=run.rerun_of,
         rows_of=origin_of(run, store),
     )
+    _check_appended(prepared if prepared.identical else replace(prepared, rows_of=None), run, store)
     opened = open_session()
     with explain_errors("resuming the run"):
         recover(store, root, session=opened.spark)
@@ -160,8 +161,7 @@ def rerun(
     prepared = _prepared(plan, catalog, snapshot, root, unchanged, allow_changed=allow_changed_inputs)
     same = prepared.identical and options.known_at is None
     prepared = replace(prepared, identical=same, rerun_of=run.id, rows_of=origin_of(run, store) if same else None)
-    if not same:
-        _check_appended(plan, run, store)
+    _check_appended(prepared, run, store)
     opened = open_session()
     with explain_errors("starting the run"):
         recover(store, root, session=opened.spark)
@@ -169,15 +169,22 @@ def rerun(
     return continue_run(prepared, created, root, store, opened, progress or Silent())
 
 
-def _check_appended(plan: ProjectPlan, run: RunRecord, store: Store) -> None:
-    """Raise W1515 when a run has added rows to a table that a rerun with other rows could not find again."""
-    outputs = {o.seq: o for o in store.outputs(run.id) if o.state == "published"}
-    for op in plan.operations:
-        if isinstance(op, ResolvedOutput) and op.mode == "append" and op.seq in outputs:
-            if op.target.kind in ("files", "file"):
-                continue  # file names contain the run
+def _check_appended(prepared: Prepared, run: RunRecord, store: Store) -> None:
+    """Raise W1515 when rows were added to a table that a run with other rows could not find again.
+
+    The rows may have been added by the run itself or by any other that repeats the same first run.
+    """
+    appending = {
+        op.seq: op
+        for op in prepared.plan.operations
+        if isinstance(op, ResolvedOutput) and op.mode == "append" and op.target.kind not in ("files", "file")
+    }  # names of files contain the run
+    for other in (run, *completed_family(run, store)) if appending else ():
+        published = [o for o in store.outputs(other.id) if o.state == "published" and o.seq in appending]
+        if published and origin_of(other, store) != prepared.rows_of:
             raise RunError(
-                f"run {short_id(run.id)} added its rows to {op.target.location}, and this rerun computes other rows",
+                f"run {short_id(other.id)} added its rows to {appending[published[0].seq].target.location}, and this "
+                f"{'rerun' if prepared.rerun_of else 'attempt'} computes other rows",
                 code="W1515",
                 help="delete the rows of the run and start a new one with `weft run`, or write with `mode: replace_period`",
             )
