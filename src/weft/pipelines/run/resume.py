@@ -13,6 +13,7 @@ from typing import Any
 
 from weft.errors import Diagnostic, RunError, StoreError, WeftError
 from weft.io.spark.session import Session
+from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.check import check_outputs
@@ -59,6 +60,7 @@ def resume(
         raise not_resumable_error(run)
     if store.is_stopping(run.id):
         raise stopping_error(run)
+    check_outputs(plan, catalog, build_catalog(load_workspace(root).workspace, store))
     open_session = _once(session)
     unchanged = _same_rows(plan, catalog, snapshot, root, store.inputs(run.id), open_session)
     prepared = replace(
@@ -153,6 +155,7 @@ def rerun(
     plan, catalog = replay_plan(snapshot, root)
     if not plan.draft:
         _check_period(plan, workspace, store, correction=options.correction)
+    check_outputs(plan, catalog, build_catalog(workspace, store))
     check_targets(plan, root)
     open_session = _once(session)
     # With another time of knowledge other rows are read, so the fingerprints of the run do not apply.
@@ -275,7 +278,6 @@ def _prepared(
     *,
     allow_changed: bool,
 ) -> Prepared:
-    check_outputs(plan, catalog)
     inputs = inputs_of(plan, catalog, root)
     changed = changed_inputs(snapshot["inputs"], inputs)
     findings = tuple(finding for name, finding in changed.items() if not unchanged(name))
