@@ -97,7 +97,7 @@ def jdbc_schema(source: DataSource) -> str:
 
     This is the option `schema`, otherwise the first schema of the search path that the URL sets, otherwise ``public``.
 
-    >>> url = "jdbc:postgresql://db/x?currentSchema=GL,public"
+    >>> url = "jdbc:postgresql://db/x?currentSchema=%22$user%22,GL,public"
     >>> jdbc_schema(DataSource(id="pg", name="pg", type="jdbc", options={"url": url}))
     'gl'
     """

@@ -302,12 +302,13 @@ def test_a_run_is_not_repeated_where_another_project_writes_by_now(tmp_path: Pat
             rerun(run, workspace=load_workspace(root).workspace, store=store, session=started)
 
         for again in (repeat, lambda: resume(run, root=root, store=store, session=started)):
-            write_elsewhere(root, "out/y")
+            write_elsewhere(root, "{path: out/y}")
             with pytest.raises(StartedError):
                 again()
-            write_elsewhere(root, "out/x")
-            with pytest.raises(ActivationError, match=r"W1419.*'other'"):
-                again()
+            for same in ("{path: out/x}", "{datasource_id: late, table: x}"):  # which the run does not know
+                write_elsewhere(root, same)
+                with pytest.raises(ActivationError, match=r"W1419.*'other'"):
+                    again()
 
 
 class StartedError(Exception):
@@ -317,7 +318,9 @@ class StartedError(Exception):
 def write_elsewhere(root: Path, destination: str) -> None:
     file = root / "projects" / "other.yml"
     text = file.read_text(encoding="utf-8")
-    file.write_text(re.sub(r"path: out/.", f"path: {destination}", text), encoding="utf-8")
+    file.write_text(re.sub(r"destination: \{.*?\}", f"destination: {destination}", text), encoding="utf-8")
+    late = "datasource: {id: late, name: late, type: parquet, options: {path_prefix: out}}\n"
+    (root / "datasources" / "late.yml").write_text(late, encoding="utf-8")
 
 
 def test_what_an_earlier_release_began_is_still_planned_for_recovery(tmp_path: Path) -> None:

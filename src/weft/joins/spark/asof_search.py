@@ -212,8 +212,7 @@ def rank_values(values: Any) -> Any:
 
 def _rank_pairs(first: Any, second: Any) -> Any:
     """Return the ranks of pairs of numbers; numbers are at least -1 and fewer than 2**31."""
-    pairs = first * (int(second.max(initial=0)) + 2) + second + 1
-    return np.unique(pairs, return_inverse=True)[1]
+    return np.unique(first * (int(second.max(initial=0)) + 2) + second, return_inverse=True)[1]
 
 
 def _rank_lists(values: Any, here: Any) -> Any:
