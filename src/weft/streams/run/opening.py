@@ -191,13 +191,17 @@ def _has_other_inputs(change: Change) -> bool:
 def _begin_with_offsets(folder: Path, job: JobPlan, plan: StatementPlan, old: Checkpoint, groups: int) -> Checkpoint:
     """Create a checkpoint with an empty state whose sources continue at the offsets of the old one."""
     last = last_batch(old)
+    before = read_job_record(old)
+    # Without a commit the old one has done nothing yet: what it was to replace or to follow is passed on.
+    is_unused = last is None
     record = JobRecord(
         groups=groups,
         parts=describe_parts(plan, groups=groups),
         plan=_plan_document(job, plan),
         weft=engine_version(),
-        follows=old.name,
-        first_batch=0 if last is None else last + 1,
+        replaces=before.replaces if is_unused else None,
+        follows=(before.follows if is_unused else None) or old.name,
+        first_batch=before.first_batch if last is None else last + 1,
     )
     checkpoint = create_checkpoint(folder, record)
     if old.spark.exists():
@@ -206,6 +210,8 @@ def _begin_with_offsets(folder: Path, job: JobPlan, plan: StatementPlan, old: Ch
         beside.rename(checkpoint.spark)
     if last is not None:
         save_abandoned(old, checkpoint, last)
+    elif old.rejects.exists():  # rows that the old one abandoned when it took over its offsets
+        shutil.copytree(old.rejects, checkpoint.rejects)
     activate(checkpoint)
     return checkpoint
 
