@@ -231,7 +231,9 @@ def test_files_of_a_source_without_new_rows_are_not_forgotten(
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["before the first commit", "after a commit"])
-def test_a_planned_batch_whose_files_are_lost_is_refused(tmp_path: Path, checkpoint: Checkpoint, *, first: bool) -> None:
+def test_a_planned_batch_whose_files_are_lost_is_refused(
+    tmp_path: Path, checkpoint: Checkpoint, *, first: bool
+) -> None:
     """Spark would run the planned batch again without rows, and take its files for read."""
     at = create_checkpoint(tmp_path / "new", replace(read_job_record(checkpoint), id="")) if first else checkpoint
     batch = 0 if first else LAST + 1

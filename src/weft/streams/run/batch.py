@@ -31,7 +31,7 @@ from weft.streams.run.job import select_statements
 from weft.streams.run.opening import job_folder
 from weft.streams.run.report import JobReport, QueryReport, source_names
 from weft.streams.spark.batch_frame import batch_frame
-from weft.streams.spark.files import prepare_folder, sink_folder, stage_rows, staging_folder
+from weft.streams.spark.files import csv_reader, prepare_folder, sink_folder, stage_rows, staging_folder
 from weft.streams.spark.memory import write_memory
 from weft.streams.spark.paths import resolve_path
 from weft.streams.spark.readable import find_refused_row
@@ -66,9 +66,10 @@ def run_batch(
         ready = _write_inputs(statement, memory or {}, _own_folder(plan, statement) / "memory")
         try:
             rows = batch_frame(spark, ready, plan.root, started=started)
-            queries.append(_write_rows(plan, statement, rows, sink, started))
+            report = _write_rows(plan, statement, rows, sink, started)
         except PySparkException as cause:
             raise find_refused_row(cause) or explain_failure(cause, statement.name) from cause
+        queries.append(replace(report, read=csv_reader(spark, statement, sink)))
         if statement.sink.connector["connector"] == "console" and to is None:
             _show(spark, queries[-1], show)
     return JobReport(queries=tuple(queries), sealed=False, warnings=plan.warnings, spark=spark)

@@ -34,7 +34,7 @@ from weft.streams.kernel.state_files import StateStore as Folder
 from weft.streams.plan.kernel_spec import Child, Layout, build_layout, build_task
 from weft.streams.plan.resolved import Input, JobPlan, KernelStep, StatementPlan
 from weft.streams.spark.batch_frame import batch_frame
-from weft.streams.spark.files import csv_options, read_batch, stage_rows
+from weft.streams.spark.files import read_batch, read_csv_sink, stage_rows
 from weft.streams.spark.kafka import read_kafka_batch
 from weft.streams.spark.kernel_stage import flatten, result_type
 from weft.streams.spark.readable import RAW, TIME, column_name
@@ -184,7 +184,6 @@ def _select_rows(
 
 _OP = "_op"
 _AGAIN = ("files", "kafka")
-_EMPTY = "\x00empty\x00"
 
 
 def compare_with_inputs(
@@ -290,17 +289,6 @@ def _read_back(spark: SparkSession, rows: DataFrame, plan: StatementPlan, sink: 
         return _read_sink(spark, plan, sink, [move.source for move in moves]).localCheckpoint(eager=True)
 
 
-def _restore_empty_strings(read: DataFrame) -> DataFrame:
-    F: Any = functions_of(read)
-    columns = []
-    for field in read.schema.fields:
-        column = read["`" + field.name.replace("`", "``") + "`"]
-        if isinstance(field.dataType, st.StringType):
-            column = F.when(column == F.lit(_EMPTY), F.lit("")).otherwise(column)
-        columns.append(column.alias(field.name))
-    return read.select(*columns)
-
-
 def _read_sink(
     spark: SparkSession, plan: StatementPlan, sink: SinkSpec, files: Sequence[Path], *, marked: bool = False
 ) -> DataFrame:
@@ -310,12 +298,9 @@ def _read_sink(
     if not there:
         return spark.createDataFrame([], schema)
     form = str(sink.connector["format"])
-    reader = spark.read.format(form).schema(schema)
     if form == "csv":
-        # Without a marker an empty string would be read as NULL.
-        options = csv_options(sink) | {"emptyValue": _EMPTY}
-        read = reader.options(**options, multiLine="true", mode="FAILFAST").load(there)
-        return _restore_empty_strings(read)
+        return read_csv_sink(spark, sink, schema, there, mode="FAILFAST")
+    reader = spark.read.format(form).schema(schema)
     if form == "json":
         reader = reader.options(timestampFormat="yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", timeZone="UTC", mode="FAILFAST")
     return reader.load(there)
