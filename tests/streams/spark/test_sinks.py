@@ -68,7 +68,7 @@ def test_the_report_reads_csv_as_the_sink_writes_it(
         "CREATE STREAM texts (n INT, s STRING) WITH ('connector' = 'memory');"
         "CREATE STREAM copied WITH ('path' = 'out', 'format' = 'csv', OPTIONS) AS SELECT t.n, t.s AS `a``b` FROM texts t"
     ).replace("OPTIONS", options)
-    values = ["x;y", "x,y", "|q|", "", None, "two\nlines", " ", '"']
+    values = ["x;y", "x,y", "|q|", "", None, "two\nlines", " ", "  a ", '"']
     memory = {"texts": [[{"n": n, "s": value} for n, value in enumerate(values)]]}
     run = weft.streams.run_as_batch if as_batch else partial(weft.streams.run, final=True)
     report = run(spark, job, root=tmp_path, memory=memory)

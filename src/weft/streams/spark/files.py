@@ -371,6 +371,9 @@ def csv_options(sink: SinkSpec) -> dict[str, str]:
         "escape": quote,
         "nullValue": str(connector.get("null.value") or ""),
         "emptyValue": f"{quote}{quote}",
+        # By default Spark trims strings when it writes them.
+        "ignoreLeadingWhiteSpace": "false",
+        "ignoreTrailingWhiteSpace": "false",
         "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
         "timeZone": "UTC",
     }
