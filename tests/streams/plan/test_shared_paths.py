@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +177,19 @@ def test_a_batch_does_not_write_to_what_it_reads(root: Path, to: str) -> None:
 
 def test_a_pattern_with_many_groups_is_planned_quickly(root: Path) -> None:
     assert refused(root, stream("in/" + "{a,b}" * 40) + sink("out")) == []
+
+
+def test_links_that_lead_nowhere_are_planned(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "loop").symlink_to(root / "loop")
+    for path, to in (("loop/a", "out"), ("a", "loop/out"), ("loop", "loop2")):
+        assert refused(root, stream(path) + sink(to)) == []
+    assert refused(root, stream("loop/a") + sink("loop")) == ["W2108"]
+    real = os.readlink
+
+    def forbidden(path: str) -> str:
+        if str(path).endswith("linked"):
+            raise PermissionError(path)
+        return real(path)
+
+    monkeypatch.setattr(os, "readlink", forbidden)
+    assert refused(root, stream("in/*") + sink("real/out")) == []

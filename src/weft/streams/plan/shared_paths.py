@@ -90,7 +90,10 @@ def _list_topics(spec: StreamSpec | TableSpec | SinkSpec) -> set[tuple[str, str]
 
 
 def _resolve(path: Path) -> Parts:
-    return Path(os.path.realpath(path)).parts
+    try:
+        return Path(os.path.realpath(path)).parts
+    except OSError:  # a link that may not be read
+        return Path(os.path.normpath(path)).parts
 
 
 def _list_places(path: str, root: Path) -> Iterator[Parts]:
@@ -101,7 +104,7 @@ def _list_places(path: str, root: Path) -> Iterator[Parts]:
     for pattern in islice(_expand_groups(path), _MAX_PATHS):
         parts = (root / _translate(pattern)).parts
         fixed = next((i for i, part in enumerate(parts) if _SIGNS.search(part)), len(parts))
-        start = Path(os.path.realpath(Path(*parts[:fixed])))
+        start = Path(*_resolve(Path(*parts[:fixed])))
         yield (*start.parts, *parts[fixed:])
         for match in islice(glob.iglob(str(start.joinpath(*parts[fixed:]))), _MAX_MATCHES):  # noqa: PTH207  # Path.glob takes no absolute pattern
             if os.path.islink(match):  # noqa: PTH114  # iglob yields strings
