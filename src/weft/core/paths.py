@@ -92,5 +92,5 @@ def resolve_outside(base: Path, path: Path) -> Path | None:
     Parts of `path` that do not exist yet are kept as they are.
     """
     # Both are resolved: the workspace itself may be behind a link.
-    real = path.resolve()
+    real = Path(os.path.realpath(path))  # `resolve` raises for a loop of links
     return None if real.is_relative_to(base.resolve()) else real
