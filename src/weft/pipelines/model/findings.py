@@ -27,7 +27,7 @@ from weft.pipelines.model.yaml_nodes import Exact, Node, Whole, parse_scalar, to
 Path = tuple[str | int, ...]
 """Keys and positions from the root of a file to a part of it."""
 
-# A key that no field of a dataclass has, and one that a mapping of pydantic forbids.
+# What pydantic calls an unknown key, depending on the kind of the schema.
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 
