@@ -99,6 +99,27 @@ ORDINARY = (
 )  # fmt: skip
 
 
+# Values of a stream's options, with the name of the secret option: right, with a typo, or in the SQL of another system.
+SQL_OPTIONS = (
+    "'kafka.sasl.password' = 'SECRET'", "'kafka.sasl.password' = \"SECRET\"", "'kafka.sasl.password' 'SECRET'", "'kafka.sasl.password' = SECRET", "'kafka.sasl.password' = `SECRET`",
+    "'kafka.sasl.password' = N'SECRET'", "'kafka.sasl.password' = CONCAT(UPPER('a'), 'SECRET')", "'kafka.sasl.password' = ('SECRET')", "'kafka.sasl.password' = 'a' 'SECRET'",
+    "`kafka.sasl.password` = 'SECRET'", "\"kafka.sasl.password\" = 'SECRET'", "kafka.sasl.password = 'SECRET'", "'kafka.sasl.password' => 'SECRET'", "'kafka.sasl.password': 'SECRET'",
+    "'kafka.sasl.password' = '${UNSET:?SECRET}'", "'kafka.sasl.password' = '${UNSET:-SECRET}'", "'kafka.sasl.password' = '${SECRET'", "'kafka.sasl.password' = -- SECRET\n 'x'",
+    "'kafka.sasl.password' = 'SECRET", "'kafka.sasl.password' = \"SECRET", "'kafka.sasl.password' = a, SECRET", "'kafka.sasl.password' = a;SECRET", "'kafka.sasl.password' = 'a';'SECRET'",
+    "'kafka.sasl.jaas.config' = 'x required password='SECRET';'", "'kafka.sasl.jaas.config' = 'x required username=\"ann\" password=\"SECRET\";'",
+    "'properties.sasl.password' = 'it''s SECRET'", "'kafka.sasl.password' = 'a' + 'SECRET'", "'starting.offsets' = '{\"password\": \"SECRET\"}'",
+)  # fmt: skip
+
+# Entries of the options of a datasource in YAML, where the text alone does not show which part is the secret.
+YAML_OPTIONS = (
+    "password: SECRET", "password: !!str SECRET", "password: &pw SECRET", "password: &pw !!str 'SECRET'", r'"p\u0061ssword": SECRET', r'"pass\x77ord": "SECRET"', r'"pass\u0077ord": "it\x27s SECRET"',
+    "passwords: [SECRET, x]", "passwords: [x, [SECRET]]", "passwords:\n      - x\n      - SECRET", "api key: SECRET", "'Client Secret': SECRET", "? password\n    : SECRET", "password: |\n      x\n      SECRET",
+    "password: >-\n      x\n      SECRET", 'password: "SEC\\\n      RET"', "properties: [{name: password, value: SECRET}]", "properties:\n      - name: password\n        value: SECRET",
+    "properties:\n      - value: SECRET\n        name: password", "properties: {value: SECRET, key: fs.s3a.secret.key}", r'address: "postgresql://ann:p\x40 SECRET@db/gl"',
+    "address: postgresql://ann:SECRET\n      more@db/gl", "storage_options: {fs.azure.sas.c.acct: SECRET}", "masterKey: SECRET", "x: AKIAIOSFODNN7EXAMPLE:SECRET",
+)  # fmt: skip
+
+
 def plant(text: str) -> str:
     """Return a text with the secret in its place."""
     return re.sub(r"(?<!_)SECRET(?!_)", SECRET, text)

@@ -59,7 +59,7 @@ _ESCAPED = r"""(?P<q>\\+["']|''|"")(?![\s,;)\]}]|$)(?P<inner>[^\n]{0,1000}?)(?P=
 _CLOSING = r"['\"](?=[\s,;:=)\]}]|$)"
 _LETTER = rf"(?:[^@\s'\"]|(?!{_CLOSING})['\"])"
 _WORD = rf"(?:(?![/?#]){_LETTER}){{1,100}}"
-_BLANKS = rf"{_WORD}(?:[ ]{_WORD}){{1,4}}"
+_BLANKS = rf"{_WORD}@?(?:[ ]{_WORD}){{1,4}}"
 
 
 def _compile_address(scheme: str, port: str) -> re.Pattern[str]:
@@ -109,6 +109,7 @@ _SPACED = re.compile(
     r"(?<![\w.%-])(?P<k>--?[A-Za-z][\w.-]{1,100}|(?:spark|fs|hadoop|hive|kafka|javax|sasl|ssl)\.[\w.-]{1,200})[ \t]+"
     rf"(?P<v>{_QUOTED}|[^\s=:\"'-][^\s\"']{{0,1000}})"
 )
+_LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _LOOKS_RANDOM = re.compile(r"[^\s]*(?:\d|[a-z][A-Z]|[^\w\s.,;:!?)])")
 _LINE = re.compile(
     rf"^(?P<indent>[ \t]*(?:-[ \t]+)*)(?P<kq>[\"']?){_KEY}(?P=kq)[ \t]*(?P<sep>:(?=[ \t\r\n]|$)|=)"
@@ -215,6 +216,12 @@ def is_placeholder(value: str) -> bool:
     return not value.strip() or _PLACEHOLDER.fullmatch(value.strip()) is not None
 
 
+def is_open_reference(name: str, value: str) -> bool:
+    """Whether an option for ``env:NAME`` or ``file:path`` has another value, which may be the secret itself."""
+    reference = value.strip().strip("'\"")
+    return name in _REFERENCE_NAMES and bool(reference) and _REFERENCE.match(reference) is None
+
+
 def _find_spans(text: str) -> Iterator[Span]:
     for pattern in (_USERINFO, _DATABASE_USERINFO, _ORACLE, _HEADER, _SCHEMED, _PRIVATE_KEY, _TOKENS):
         yield from (m.span("v") for m in pattern.finditer(text) if not is_placeholder(m["v"]))
@@ -227,16 +234,12 @@ def _find_spans(text: str) -> Iterator[Span]:
             yield from _unquoted(m["v"], m.start("v"))
     yield from _assigned(text)
     yield from _spaced(text)
-    for m in _QUOTED_KEY.finditer(text):
-        if not m["sep"].strip() and "." not in m["k"]:
-            continue  # two words in quotes; a missing equals sign is likely only after the name of an option
-        if is_secret_name(m["k"]) or _is_open_reference(m["k"], _value(m)[0]):
-            yield from _unquoted(*_value(m))
+    yield from _quoted_keys(text)
     yield from _lines(text)
     for m in _FLOW.finditer(text):
         start = text.rfind("\n", 0, m.start()) + 1
         inside = text.count("{", start, m.start()) > text.count("}", start, m.start())
-        if inside and (is_secret_name(m["k"]) or _is_open_reference(m["k"], m["v"])):
+        if inside and (is_secret_name(m["k"]) or is_open_reference(m["k"], m["v"])):
             yield from _unquoted(m["v"], m.start("v"))
 
 
@@ -262,11 +265,22 @@ def _spaced(text: str) -> Iterator[Span]:
         at = m.end("k")
         if not is_secret_name(m["k"]):
             continue
-        alone = not text[text.rfind("\n", 0, m.start()) + 1 : m.start()].strip() and not m["k"].startswith("-")
-        ends_line = not text[m.end() :].split("\n", 1)[0].strip()
+        before = text[max(0, m.start() - 80) : m.start()].rpartition("\n")[2]
+        is_setting = not before.strip() and m["k"][0] != "-" and _LINE_END.match(text, m.end())
         # In a sentence such as `--password is deprecated` the next word is not a value.
-        if (alone and ends_line) or text[m.end() : m.end() + 2] == " -" or _LOOKS_RANDOM.match(m["v"]):
+        if is_setting or text[m.end() : m.end() + 2] == " -" or _LOOKS_RANDOM.match(m["v"]):
             yield from _unquoted(m["v"], m.start("v"))
+
+
+def _quoted_keys(text: str) -> Iterator[Span]:
+    at = 0
+    while (m := _QUOTED_KEY.search(text, at)) is not None:
+        at = m.end("sep")  # a value may be a text with keys of its own: 'headers' = '{"token": "x"}'
+        if not m["sep"].strip() and "." not in m["k"]:
+            continue  # two words in quotes; a missing equals sign is likely only after the name of an option
+        if is_secret_name(m["k"]) or is_open_reference(m["k"], _value(m)[0]):
+            yield from _unquoted(*_value(m))
+            at = m.end()
 
 
 def _compares(name: str, value: str, sign: str) -> bool:
@@ -301,13 +315,13 @@ def _lines(text: str) -> Iterator[Span]:
         value = m["v"].rstrip("\r")
         if m["sep"] == "=" and _COMPARED.match(f"{m['k']}={value}"):
             continue
-        if not (is_secret_name(m["k"]) or _is_open_reference(m["k"], value)):
+        if not (is_secret_name(m["k"]) or is_open_reference(m["k"], value)):
             continue
         if not value.strip() or _BLOCK.fullmatch(value.strip()):
             yield from _below(text, m.end() + 1, len(m["indent"]), block=bool(value.strip()))
         elif value[0] == "[" and value.rstrip()[-1] == "]":
             yield from _unquoted(value.rstrip()[1:-1], m.start("v") + 1)
-        elif value[0] not in "{[&*!":  # flow mappings have a pattern of their own; the rest are references
+        elif value[0] not in "{[*":  # flow mappings have a pattern of their own; an alias only refers to a value
             quoted = _FIRST_QUOTED.match(value)
             yield from _unquoted(quoted[0] if quoted else value.split(" #")[0], m.start("v"))
 
@@ -326,12 +340,6 @@ def _below(text: str, at: int, indent: int, *, block: bool) -> Iterator[Span]:
             if not block:
                 return
         at = end + 1
-
-
-def _is_open_reference(name: str, value: str) -> bool:
-    """Whether an option for ``env:NAME`` or ``file:path`` has another value, which may be the secret itself."""
-    reference = value.strip().strip("'\"")
-    return name in _REFERENCE_NAMES and bool(reference) and _REFERENCE.match(reference) is None
 
 
 def _decode(text: str, offsets: list[int]) -> tuple[str, list[int]]:
