@@ -175,7 +175,7 @@ class _Builder:
         for level, ordered in self.by_level.items():
             # Sorted by start: a period overlaps an earlier one if it overlaps the one that ends last so far. One
             # finding for each is enough: the pairs of a file in which all periods overlap grow with the square.
-            latest = accumulate(ordered, lambda one, other: max(one, other, key=lambda p: p.end))
+            latest: Iterator[Period] = accumulate(ordered, _ends_later)
             for one, other in zip(latest, ordered[1:], strict=False):
                 if one.overlaps(other):
                     self.add(
@@ -208,6 +208,10 @@ class _Builder:
                     f"period {period.identifier!r} ({period.start} to {period.end_date}) is not inside "
                     f"{other.identifier!r} ({other.start} to {other.end_date})"
                 )
+
+
+def _ends_later(one: Period, other: Period) -> Period:
+    return max(one, other, key=lambda period: period.end)
 
 
 def _is_its_own_ancestor(name: str, above: Mapping[Any, Any]) -> bool:

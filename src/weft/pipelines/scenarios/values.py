@@ -110,7 +110,7 @@ def fits(value: Any, dtype: DType) -> bool:
     if value is None or not isinstance(dtype, types.Decimal):
         return True
     try:
-        return fit(value, dtype) == value
+        return bool(fit(value, dtype) == value)
     except EvaluationError:
         return False
 

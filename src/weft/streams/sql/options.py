@@ -16,6 +16,7 @@ from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap
 from weft.core.names import find_similar, format_list
 from weft.errors import Diagnostic, StreamSqlError, WeftError
+from weft.redaction import MASK, is_secret_name
 from weft.streams.sql.spec import TIME_DIRECTIVES, TIME_FORMATS, Bounds
 from weft.streams.sql.syntax import OptionSyntax
 
@@ -109,7 +110,7 @@ def _read_offsets(value: str, _: Words) -> str:
         topics = None
     if not isinstance(topics, dict) or not all(isinstance(partitions, dict) for partitions in topics.values()):
         help = "write 'earliest', 'latest' or JSON like '{\"orders\": {\"0\": 23, \"1\": -2}}'"
-        _fail(f"invalid offsets {value!r}", help)
+        _fail("invalid offsets", help)
     return value
 
 
@@ -377,7 +378,7 @@ _TITLES: dict[Owner, str] = {
 
 
 def _describe_unknown(option: OptionSyntax, owner: Owner) -> Diagnostic:
-    foreign = describe_foreign(option.key, option.value)
+    foreign = describe_foreign(option.key, MASK if is_secret_name(option.key) else option.value)
     if foreign is not None:
         message = f"option {option.key!r} {foreign[0]}"
         return Diagnostic("W2007", message, help=foreign[1], at=option.key_at)
