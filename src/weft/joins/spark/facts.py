@@ -63,7 +63,7 @@ def estimate_bytes(df: DataFrame) -> int | None:
     if hasattr(whole, "_jdf"):
         plan = whole._jdf.queryExecution().optimizedPlan()  # noqa: SLF001  # there is no public access
         size = int(plan.stats().sizeInBytes())
-        return size if size < _BELIEVED else _local_bytes(plan, whole.sparkSession)
+        return size if size < _BELIEVED else _local_bytes(plan)
     if not hasattr(whole, "_explain_string"):
         return None
     return size_in(whole._explain_string(mode="cost"))  # noqa: SLF001  # what explain() prints
@@ -75,7 +75,7 @@ _ONE_TO_ONE = frozenset(
 _ROWS_OF_PYTHON = ("MapPartitionsRDD", "PythonRDD")
 
 
-def _local_bytes(plan: Any, session: Any) -> int | None:
+def _local_bytes(plan: Any) -> int | None:
     """Return the size of rows that ``createDataFrame`` got from Python; Spark has no estimate for them.
 
     The driver holds these rows as serialised batches until a job needs them.  Their real size counts: a string
@@ -91,9 +91,9 @@ def _local_bytes(plan: Any, session: Any) -> int | None:
         rdd = rdd.dependencies().apply(0).rdd()
     if rdd.getClass().getSimpleName() != "ParallelCollectionRDD":
         return None
-    # The estimator runs in the JVM: py4j would copy every batch to Python to tell its length.
-    estimate = session._jvm.org.apache.spark.util.SizeEstimator.estimate  # noqa: SLF001  # there is no public access
-    return sum(int(estimate(part.values())) for part in rdd.partitions())
+    # The first batch of a partition stands for the others: py4j copies each batch to Python to tell its length.
+    filled = [values for part in rdd.partitions() if (values := part.values()).size()]
+    return sum(int(values.size()) * len(values.head()) for values in filled)
 
 
 def size_in(plan: str) -> int | None:
