@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from weft.core.types import LONG, Schema
-from weft.joins.choose import choose
+from weft.joins.choose import ASOF, choose
 from weft.joins.facts import Facts, HeavyKey, SessionFacts
 from weft.joins.resolve.resolved import AsOf, OutputColumn, ResolvedJoin, ResolvedKey
 
@@ -63,6 +63,7 @@ def session_facts(left: float | None, right: float | None, **said: Any) -> Sessi
         (JOIN, session_facts(1000, 1000, cores=2), SKEWED, "slices", "a key has 95 % of the rows"),
         (JOIN, session_facts(1000, 1000, cores=2), LEANING, "kernel", "no key is too heavy"),
         (JOIN, session_facts(1000, 1000, cores=8), LEANING, "slices", "a key has 30 % of the rows"),
+        (JOIN, session_facts(1000, 1000, cores=8), replace(LEANING, partitions=4), "kernel", "no key is too heavy"),
         (JOIN, session_facts(100, 10), None, "broadcast", "the right side is small, about 10 MB"),
         (JOIN, session_facts(100, 10, may_broadcast=False), None, "kernel", "sides of about 110 MB"),
         (JOIN, session_facts(15, 10), None, "kernel", "sides of about 25 MB"),
@@ -97,3 +98,36 @@ def test_the_cost_says_how_much_is_about_to_be_shuffled_or_sent() -> None:
     assert choose(JOIN, session_facts=session_facts(100, 100)).cost.endswith("; about 200 MB shuffled")
     assert choose(JOIN, session_facts=session_facts(100, 10)).cost.endswith("; about 10 MB sent")
     assert "about" not in choose(JOIN).cost
+
+
+def with_columns(**right: str) -> ResolvedJoin:
+    return replace(JOIN, right=Schema.of(k="long", u="long", **right))
+
+
+def test_the_kernel_takes_decimals_that_fit_64_bits() -> None:
+    times = {digits: Schema.of(k="long", t=f"decimal({digits},2)") for digits in (18, 19)}
+    assert ASOF["kernel"](replace(JOIN, left=times[18], right=times[18])) is None
+    refusal = ASOF["kernel"](replace(JOIN, left=times[19], right=times[19]))
+    assert refusal is not None
+    assert "decimal(19,2): they do not fit 64 bits" in refusal
+
+
+@pytest.mark.parametrize("dtype", ["time", "array<time>", "map<time,long>", "map<long,time>", "struct<a:time>"])
+def test_the_kernel_refuses_types_that_arrow_lacks_however_deep_they_lie(dtype: str) -> None:
+    refusal = ASOF["kernel"](with_columns(v=dtype))
+    assert refusal is not None
+    assert f"columns of type {dtype}" in refusal
+    assert ASOF["kernel"](with_columns(v=dtype.replace("time", "date"))) is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "counts"),
+    [("long", 1), ("array<long>", 1), ("map<long,long>", 2), ("struct<a:long,b:map<long,long>>", 3)],
+)
+def test_the_broadcast_plan_counts_what_is_nested_in_a_column(dtype: str, counts: int) -> None:
+    # Four columns are there already, and 48 are the most.
+    rest = {f"n{i}": "long" for i in range(44 - counts)}
+    assert ASOF["broadcast"](with_columns(v=dtype, **rest)) is None
+    refusal = ASOF["broadcast"](with_columns(v=dtype, **rest, one_more="long"))
+    assert refusal is not None
+    assert "refuses 49 columns" in refusal

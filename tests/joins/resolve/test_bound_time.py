@@ -249,3 +249,12 @@ def test_a_plain_spec_matches_by_keys_alone(how: Any) -> None:
 def test_keys_of_an_as_of_spec_are_looked_up_like_all_keys() -> None:
     with refused(UnknownColumnError, "W0101", "right relation", "'sym'"):
         resolve_join(AsofSpec([("symbol", "symb")], order=TIMES), TRADES, QUOTES)
+
+
+@pytest.mark.parametrize(
+    ("order", "end"), [(NUMBERS, "sym"), (NUMBERS, "qts"), (TIMES, "sym"), (TIMES, "seq")], ids=repr
+)
+def test_an_end_is_of_the_family_of_its_start(order: AsofOrder, end: str) -> None:
+    for spec in (IntervalSpec(order=order, right_end=end), AsofSpec(order=order, until=end)):
+        with refused(JoinTypeError, "W0105", f"right.{end}", "cannot be compared with"):
+            resolve_join(spec, TRADES, QUOTES)

@@ -55,6 +55,7 @@ def test_of_a_tolerance_and_a_distance_the_smaller_one_counts(
         ("left.ts > right.at", True, ("backward", False)),
         ("right.at <= left.ts", False, ("backward", False)),
         ("left.ts <= right.at", True, ("forward", True)),
+        ("left.ts <= right.at", False, ("forward", False)),
         ("right.at > left.ts", True, ("forward", False)),
     ],
 )

@@ -230,3 +230,9 @@ def test_inferred_pairs_always_resolve_in_a_fixed_order(
     assert set(found.dropped) == set(aliases) - set(known)
     join = joined(left, right, found, project=JoinProjection(suffixes=("", "_r")))
     assert [k.origin for k in join.keys] == list(found.origins)
+
+
+def test_two_spellings_of_one_pair_are_one_key() -> None:
+    left, right = Schema.of(id="long", n="long"), Schema.of(key="long", m="long")
+    join = resolve_join(JoinSpec([("id", "key"), ("ID", "KEY"), ("n", "m")]), left, right)
+    assert [(k.left, k.right) for k in join.keys] == [(0, 0), (1, 1)]

@@ -53,3 +53,11 @@ def test_keys_whose_numbers_multiply_past_64_bits_stay_apart() -> None:
     assert len(set(left.tolist())) == 2 * distinct
     assert int(left.min()) >= 0
     assert int(left.max()) < 1 << 31  # which leaves a time its room in 64 bits
+
+
+def test_a_key_of_many_values_after_one_of_few_keeps_rows_apart() -> None:
+    rows = [(few, many) for few in range(3) for many in range(50)]
+    side = pa.table([pa.array([row[i] for row in rows]) for i in range(2)], names=["few", "many"])
+    left, right = asof_search._codes(Search(2), side, side)  # type: ignore[arg-type]
+    assert left.tolist() == right.tolist()
+    assert len(set(left.tolist())) == len(rows)

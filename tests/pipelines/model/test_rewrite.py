@@ -95,3 +95,8 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
         set_keys(path, {"status": "active"})
     assert path.read_text(encoding="utf-8") == TEXT
     assert [file.name for file in tmp_path.iterdir()] == ["p.yml"]
+
+
+@pytest.mark.parametrize(("before", "value", "after"), [("1", True, "true"), ("true", 1, "1")])
+def test_a_value_of_another_type_is_another_value(tmp_path: Path, before: str, value: object, after: str) -> None:
+    assert changed(tmp_path, f"key: {before}\n", key=value) == f"key: {after}\n"

@@ -150,6 +150,7 @@ def test_a_number_or_a_word_is_an_expression() -> None:
         ("period_end", PERIOD_END),
         ("2026-01-31", AsOfDay("date", date=__import__("datetime").date(2026, 1, 31))),
         ("posting_date", AsOfDay("column", column="posting_date")),
+        ("2026-01-31_close", AsOfDay("column", column="2026-01-31_close")),
     ],
 )
 def test_as_of_is_a_word_a_date_or_a_column(said: str, meant: AsOfDay) -> None:

@@ -290,3 +290,8 @@ def test_the_offsets_of_any_text_lead_to_its_characters(lines: list[str], style:
         if char.isalpha() and "\\" not in stands:
             assert stands.strip() == char, (text, i)
         assert node.start <= at.start <= at.end <= max(node.end, at.start), (text, i)
+
+
+@pytest.mark.parametrize("text", ["'<<': 1", '"<<": 1', "!!str <<: 1"])
+def test_a_key_in_quotes_is_a_string_also_when_it_looks_like_a_merge(text: str) -> None:
+    assert to_python(compose(text)) == {"<<": 1}

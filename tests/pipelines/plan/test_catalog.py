@@ -154,3 +154,11 @@ def test_calendars_are_found_and_drafts_are_refused() -> None:
         held.calendar("next")
     with refused(PeriodError, "W0402", "unknown calendar 'fiscl'", "did you mean 'fiscal'?"):
         held.calendar("fiscl")
+
+
+def test_of_two_entities_with_one_version_the_last_one_counts() -> None:
+    first, last = (DataSource(id="s", name="Files", type=kind) for kind in ("csv", "parquet"))
+    again = resolver("r", default=True)
+    held = catalog(datasources=(first, last), resolvers=(resolver("r"), again, resolver("r", 0)))
+    assert held.datasource("s") is held.datasource("Files") is last
+    assert held.resolver("r") is again

@@ -16,7 +16,9 @@ from weft.core.source import Source
 from weft.errors import ActivationError
 from weft.io.spark.session import Session
 from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
+from weft.pipelines.plan.project import check_project
 from weft.pipelines.plan.shared_targets import list_sample_periods
 from weft.pipelines.run.prepare import prepare
 from weft.pipelines.run.resume import rerun, resume
@@ -189,6 +191,7 @@ resolver:
         ("{{table_name}}/*.csv", "{path: 'data/transactions/{{period}}.csv'}", True),
         ("{{table_name}}/*.csv", "{path: 'data/transactions/{{period}}.json'}", False),
         ("{{table_name}}", "{path: 'data/transactions/_out/{{period}}.csv'}", False),
+        ("{{table_name}}", "{path: 'data/transactions/_day=1/{{period}}.csv'}", True),
         ("{{table_name}}/in/x.csv", "{path: 'data/{{YYYY}}'}", False),
     ],
 )
@@ -326,3 +329,12 @@ def write_elsewhere(root: Path, destination: str) -> None:
 def test_what_an_earlier_release_began_is_still_planned_for_recovery(tmp_path: Path) -> None:
     found = site(tmp_path, [CONVERT, output(20, "{path: out/x}"), output(30, "{path: out/x}")])
     assert len(found.plan().operations) == 3
+
+
+def test_a_draft_that_would_share_a_target_cannot_be_activated_but_hinders_nobody(tmp_path: Path) -> None:
+    same = output(10, "{path: out/x}")
+    workspace = load_workspace(two_projects(tmp_path, same, same, "draft")).workspace
+    active, draft = sorted(workspace.projects, key=lambda project: project.status)
+    assert (active.status, draft.status) == ("active", "draft")
+    assert [f.diagnostic.code for f in check_project(draft, Catalog.of(workspace))] == ["W1419"]
+    assert check_project(active, Catalog.of(workspace)) == ()

@@ -148,3 +148,19 @@ def test_the_way_to_a_broker_and_its_secretss_are_no_part_of_the_identity() -> N
 def test_a_part_that_only_one_side_has_is_a_change() -> None:
     difference = compare_parts({"format": "1"}, {"format": "1", "extra": "x"})
     assert [(p.part, p.old, p.new, p.keeps) for p in difference.parts] == [("extra", "", "x", "offsets")]
+
+
+@pytest.mark.parametrize(
+    ("bound", "keeps"),
+    [
+        ("[10s, 50s]", "state"),
+        ("[0s, 59s]", "state"),
+        ("[1s, 1m]", "state"),
+        ("[30s, 1m30s]", "offsets"),
+        ("[-30s, 30s]", "offsets"),
+        ("[-1s, 2m]", "offsets"),
+    ],
+)
+def test_a_bound_is_narrower_only_if_both_ends_are_inside(bound: str, keeps: str) -> None:
+    old, new = ({"match": f"b.t - a.t in {text}"} for text in ("[0s, 1m]", bound))
+    assert compare_parts(old, new).keeps == keeps

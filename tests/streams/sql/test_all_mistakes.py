@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from command_line import weft
-from weft.errors import WeftError
+from weft.core.findings import MAX_FINDINGS
+from weft.core.source import Source
+from weft.errors import Diagnostic, WeftError
 from weft.streams.plan.resolve import plan_text
+from weft.streams.sql.job import sort_findings
 
 STREAM = "CREATE STREAM {name} (id STRING, t TIMESTAMP) WITH ('path'='{name}','format'='json','event.time.field'='t');"
 STREAMS = [STREAM.format(name=name) for name in "ab"]
@@ -97,3 +100,9 @@ def test_check_prints_them_all(tmp_path: Path) -> None:
     findings = [(d["code"], d["range"]["start"]["line"] + 1) for d in ran.document["diagnostics"]]
     assert [line for _, line in findings] == [3, 4, 5]
     assert {"W2104", "W2010", "W2001"} == {code for code, _ in findings}
+
+
+def test_of_too_many_mistakes_the_first_ones_in_the_text_are_told() -> None:
+    text = "x" * (MAX_FINDINGS + 5)
+    found = [Diagnostic("W2001", f"mistake {i}", at=Source(text, i, i + 1)) for i in range(len(text))]
+    assert sort_findings(reversed(found)) == tuple(found[:MAX_FINDINGS])

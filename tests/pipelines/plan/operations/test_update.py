@@ -364,3 +364,13 @@ def test_a_join_is_made_for_rows_that_are_selected_and_not_deleted(
     assert isinstance(op, ResolvedUpdate)
     resolved = op.joins[0].resolved
     assert (ACTIVE in [resolved.left.fields[key.left].name for key in resolved.keys]) == gated
+
+
+def test_a_column_is_written_no_earlier_than_the_latest_assignment_that_reads_it() -> None:
+    levels = Levels()
+    assert [levels.next("tax", {"amount"}), levels.next("net", {"tax", "fee"}), levels.next("total", {"fee"})] == [
+        1,
+        2,
+        1,
+    ]
+    assert levels.next("fee", set()) == 2  # `net` reads it on level 2, although `total` read it on level 1 afterwards
