@@ -327,3 +327,14 @@ def test_every_way_out_of_a_command_is_masked(capsys: pytest.CaptureFixture[str]
     assert SECRET not in printed
     rows = Envelope(command="preview", text=text, data={"rows": [text]}, shows_rows=True)
     assert (rows.text, rows.data) == (text, {"rows": [text]})
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_a_value_whose_closing_quote_is_missing_is_masked_to_its_end(quote: str) -> None:
+    assert redact(f"password: {quote}hunter2x") == "password: ***"
+
+
+@pytest.mark.parametrize("name", ["pass%77ord", "pass%2577ord", "pass%252577ord"])
+def test_a_name_that_is_encoded_several_times_is_still_the_name_of_a_secret(name: str) -> None:
+    assert is_secret_name(name)
+    assert redact(f"jdbc:x://db/gl?{name}=hunter2") == f"jdbc:x://db/gl?{name}=***"

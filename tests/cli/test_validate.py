@@ -150,3 +150,25 @@ def test_every_mistake_among_two_hundred_operations_is_told_at_its_place(
     assert marks == [(str(seq), wanted, text) for seq, (_, wanted, text) in PLANTED.items()]
     assert code == 3
     golden("cli/two_hundred.txt", re.sub(r" \(\d+\.\d s\)", "", validated(root)[1]))
+
+
+def test_a_folder_is_told_with_all_that_is_wrong_in_its_files(tmp_path: Path) -> None:
+    root = wrong_workspace(tmp_path)
+    ran = weft("validate", root / "projects", "--json", root=root)
+    assert (ran.code, ran.codes, ran.data["files"]) == (3, ["W1207", "W0207"], 1)
+
+
+def test_the_document_has_its_findings_whatever_format_people_asked_for(tmp_path: Path) -> None:
+    ran = weft("validate", "--format", "github", "--json", root=wrong_workspace(tmp_path))
+    assert (ran.code, ran.codes) == (3, ["W1207", "W0207"])
+
+
+def test_a_disabled_dataset_is_an_error_also_when_the_store_does_not_answer(tmp_path: Path) -> None:
+    root = sample_workspace(tmp_path, weft="weft: 1\nstore: sqlite:///data\ndefault_resolver: files\n")
+    file = root / "datasets" / "gl.v1.yml"
+    file.write_text(file.read_text().replace("status: active", "status: disabled"))
+    ran = weft("validate", "--json", root=root)
+    told = [d for d in ran.document["diagnostics"] if "is disabled" in d["message"]]
+    assert ran.code == 3
+    assert told
+    assert {d["severity"] for d in told} == {"error"}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+from decimal import Decimal as Number
 from typing import Any
 
 import pytest
 
-from weft.core.types import Decimal
-from weft.expr.values import order, result_type
+from weft.core.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Decimal
+from weft.errors import EvaluationError
+from weft.expr.casts import cast_value
+from weft.expr.values import fit, order, result_type
 
 
 @pytest.mark.parametrize(
@@ -45,3 +49,18 @@ def test_a_decimal_result_has_the_type_that_spark_gives_it(
     op: str, a: tuple[int, int], b: tuple[int, int], expected: tuple[int, int]
 ) -> None:
     assert result_type(op, Decimal(*a), Decimal(*b)) == Decimal(*expected)
+
+
+@pytest.mark.parametrize("digits", ["9" * 38, "-" + "9" * 38, "1" * 37 + "5"])
+def test_a_number_of_38_digits_fits_as_it_is_and_one_of_39_does_not(digits: str) -> None:
+    assert str(fit(Number(digits), Decimal(38, 0))) == digits
+    with pytest.raises(EvaluationError, match="does not fit"):
+        fit(Number(digits + "0"), Decimal(38, 0))
+
+
+def test_the_date_of_an_instant_is_the_one_in_the_zone_of_the_session() -> None:
+    moment = dt.datetime(2026, 1, 31, 23, 30, tzinfo=dt.UTC)
+    east, west = (dt.timezone(dt.timedelta(hours=hours)) for hours in (2, -2))
+    assert cast_value(moment, TIMESTAMP, DATE, east) == dt.date(2026, 2, 1)
+    assert cast_value(moment, TIMESTAMP, DATE, west) == dt.date(2026, 1, 31)
+    assert cast_value(moment.replace(tzinfo=None), TIMESTAMP_NTZ, DATE, east) == dt.date(2026, 1, 31)

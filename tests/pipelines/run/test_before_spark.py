@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -13,8 +15,9 @@ from weft.core.calendar import Period, Status
 from weft.errors import ActivationError, RunError
 from weft.io.spark.session import Session
 from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.run.execute import run_project
-from weft.pipelines.run.prepare import check_open
+from weft.pipelines.run.prepare import check_open, check_targets, prepare
 from weft.pipelines.store.open import open_store
 
 RATES = "datasets/exchange_rates.v1.yml"
@@ -89,3 +92,22 @@ def test_a_correction_opens_a_closed_period_and_no_locked_one(
     period = Period("2026-01", "month", dt.date(2026, 1, 1), dt.date(2026, 2, 1), status=status)
     with nullcontext() if code is None else pytest.raises(RunError, match=code):
         check_open(period, correction=correction)
+
+
+@pytest.mark.parametrize("kind", ["files", "file"])
+def test_a_target_that_must_not_exist_yet_is_told_before_spark_starts(
+    tmp_path: Path, kind: Literal["files", "file"]
+) -> None:
+    root = sample_workspace(tmp_path)
+    workspace = load_workspace(root).workspace
+    with open_store(workspace.settings.store, root) as store:
+        plan = prepare(workspace, workspace.projects[0], "2026-01", store=store).plan
+    output = next(op for op in plan.operations if isinstance(op, ResolvedOutput))
+    target = replace(output.target, kind=kind)
+    changed = replace(plan, operations=(replace(output, mode="fail_if_exists", target=target),))
+    check_targets(changed, root)
+    (root / target.location).parent.mkdir(parents=True)
+    (root / target.location).touch()
+    with pytest.raises(RunError, match="already exists") as caught:
+        check_targets(changed, root)
+    assert caught.value.code == "W1507"

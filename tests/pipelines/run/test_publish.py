@@ -416,3 +416,15 @@ def test_a_full_disk_leaves_every_target_and_the_stage(
         assert {o.state for o in store.outputs(run.run_id)} == {"staged"}
         run.publish()
         assert contents(root, FIRST) == ["new 20", "old 20"]
+
+
+def test_a_target_that_another_program_wrote_while_the_old_one_was_put_aside_is_kept(root: Path, store: Store) -> None:
+    move = staged_run(root, store).moves[0]
+    both = {move.target: "of another program", move.backup: "old"}
+    for folder, text in both.items():
+        folder.mkdir(parents=True)
+        (folder / "part-0").write_text(text, encoding="utf-8")
+    with pytest.raises(RunError, match=r"W1512.*reappeared while it was exchanged"):
+        moving.move_in(move)
+    assert {folder: (folder / "part-0").read_text(encoding="utf-8") for folder in both} == both
+    assert move.source.exists()

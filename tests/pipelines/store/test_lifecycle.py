@@ -450,3 +450,10 @@ def test_a_registered_version_may_break_a_project(place: Place) -> None:
     ((_, report),) = impact.conflicts
     assert [(c.column, c.change_type) for c in report.breaking_changes] == [("currency", "removed")]
     assert resolve_status(place.project, store).status == "conflict"
+
+
+def test_a_version_that_is_in_a_file_is_read_from_there_whatever_the_store_keeps(place: Place) -> None:
+    publish_dataset(place.workspace, "gl", place.store)
+    place.write(GL, without_column(place.text(GL), "posting_date"))
+    (found,) = build_catalog(place.workspace, place.store).versions("gl")
+    assert "posting_date" not in found.main_table.schema.names

@@ -12,6 +12,7 @@ from weft.joins.facts import JoinCounts
 from weft.pipelines.store.column_types import snapshot_fingerprint
 from weft.pipelines.store.locks import this_process
 from weft.pipelines.store.records import RunFailure
+from weft.pipelines.store.tables import RUNS
 from weft.pipelines.store.writer import Store
 
 FAILURE = RunFailure(operation_order=20, code="W1513", message="division by zero", detail="at row 3")
@@ -324,3 +325,20 @@ def test_a_run_that_is_not_there_is_told(store: Store, said: str) -> None:
         with pytest.raises(StoreError) as missing:
             store.run(said)
         assert "019a-aaaa (fx_reporting 2026-01)" in missing.value.help
+
+
+def test_a_discarded_output_stays_discarded_when_its_run_completes(store: Store) -> None:
+    run = store.create_run(new_run())
+    store.set_running(run.id)
+    store.output_staged(output(run.id, 20))
+    store.output_staged(output(run.id, 30, state="discarded"))
+    store.complete(run.id)
+    assert [(o.seq, o.state) for o in store.outputs(run.id)] == [(20, "published"), (30, "discarded")]
+
+
+def test_a_process_that_stopped_says_nothing_of_a_run_that_another_resumed_and_cancelled(store: Store) -> None:
+    run = store.create_run(new_run())
+    store.cancel(run.id)
+    store.database.write(lambda c: c.execute(RUNS.update().values(host="elsewhere", pid=7)))
+    store.mark_stopped(run.id)
+    assert (store.run(run.id).host, store.run(run.id).pid) == ("elsewhere", 7)

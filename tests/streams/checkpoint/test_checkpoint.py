@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -189,3 +190,12 @@ def test_a_heartbeat_is_there_before_and_stays(tmp_path: Path) -> None:
     assert second.watermark is not None
     assert second.clocks == ((second.watermark, second.watermark),)
     assert read_heartbeat(found, 99) is None
+
+
+def test_a_folder_name_is_not_given_again_after_an_older_checkpoint_was_removed(tmp_path: Path) -> None:
+    first, second = (create_checkpoint(tmp_path, JobRecord(groups=1, parts=PARTS)) for _ in range(2))
+    kept = read_job_record(second)
+    shutil.rmtree(first.root)
+    third = create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS))
+    assert third.name.endswith("-3")
+    assert read_job_record(second) == kept

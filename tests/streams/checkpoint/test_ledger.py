@@ -188,3 +188,11 @@ def test_statistics_are_added_up_and_greatest_ones_stay_greatest() -> None:
     one = index(counts(), stats=FrozenMap(left=FrozenMap(lookups=2, max_time=None, max_lateness=4)))
     other = index(counts(), group=1, stats=FrozenMap(left=FrozenMap(lookups=3, max_time=8, max_lateness=1)))
     assert sum_stats([one, other])["left"] == {"lookups": 5, "max_time": 8, "max_lateness": 4}
+
+
+@pytest.mark.parametrize("empty_first", [True, False])
+def test_a_group_without_rows_hides_no_time_of_another_group(*, empty_first: bool) -> None:
+    stats: list[FrozenMap[str, Any]] = [FrozenMap(min_time=None, max_time=None), FrozenMap(min_time=3, max_time=8)]
+    ordered = stats if empty_first else stats[::-1]
+    found = sum_stats([index(counts(), group=n, stats=FrozenMap(left=said)) for n, said in enumerate(ordered)])
+    assert found["left"] == {"min_time": 3, "max_time": 8}

@@ -96,3 +96,19 @@ def test_a_number_that_another_process_got_is_not_the_process() -> None:
     ended.wait()
     assert not one.runs
     assert not find_process(0).runs
+
+
+def test_a_start_time_without_the_boot_as_earlier_versions_wrote_it_is_of_the_same_process() -> None:
+    me = this_process()
+    assert Process(me.pid, me.began.rpartition("/")[2]).runs
+    assert not Process(me.pid, "another boot/" + me.began.rpartition("/")[2]).runs
+    assert not Process(me.pid, "").runs
+
+
+def test_the_file_of_a_lock_that_is_free_again_stays_and_is_empty(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with lock_statement(lock, "a"):
+        before = lock.stat().st_ino
+        assert lock.read_bytes()
+    # Who has it open already waits for this file; a new one of that name would be a second lock.
+    assert (lock.stat().st_ino, lock.read_bytes()) == (before, b"")

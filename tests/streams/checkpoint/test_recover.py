@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from stream_checkpoints import BATCHES, as_set, run, small_plan
+from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.commit import STAGING, check_open, is_sealed
+from weft.streams.checkpoint.commit import STAGING, check_open, decide_heartbeat, is_sealed
 from weft.streams.checkpoint.folder import (
     Checkpoint,
     JobRecord,
@@ -34,6 +35,7 @@ from weft.streams.checkpoint.manifest import (
     write_manifest,
 )
 from weft.streams.checkpoint.recover import recover
+from weft.streams.kernel.spec import FOREVER
 from weft.testing.stream_engine import run_statement
 
 
@@ -284,3 +286,37 @@ def test_output_is_found_even_when_the_replaced_checkpoint_is_damaged(tmp_path: 
     third = create_checkpoint(tmp_path / "cp", JobRecord(groups=1, replaces=second.name))
     assert recover(third, sink=sink) is None
     assert list(sink.iterdir()) == [other]
+
+
+def test_a_flush_and_a_batch_with_rows_of_one_number_have_clocks_of_their_own(checkpoint: Checkpoint) -> None:
+    before = last_manifest(checkpoint)
+
+    def decided(*, final: bool, wall_clock: int) -> Heartbeat:
+        return decide_heartbeat(
+            checkpoint, small_plan(), 4, before, idle=FrozenMap(), wall_clock=wall_clock, final=final
+        )
+
+    with_rows = decided(final=False, wall_clock=1)
+    assert decided(final=False, wall_clock=2) == with_rows
+    flush = decided(final=True, wall_clock=3)
+    assert (flush.final, flush.clocks) == (True, ((FOREVER, FOREVER),))
+    assert decided(final=False, wall_clock=4).clocks == with_rows.clocks
+
+
+def test_staged_files_of_the_last_batch_go_into_place_before_their_folder_goes(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    sink = tmp_path / "sink"
+    moves = staged_batch(checkpoint, sink, 2)
+    assert recover(checkpoint, sink / STAGING, sink=sink) == 4
+    assert [m.to.read_text() for m in moves] == [m.source.name for m in moves]
+    assert not (sink / STAGING).exists()
+
+
+def test_a_checkpoint_that_only_takes_over_offsets_leaves_the_output_of_the_earlier_one(tmp_path: Path) -> None:
+    old = run(tmp_path, final=False).checkpoint
+    files = sink_files(old)
+    record = replace(read_job_record(old), follows=old.name, first_batch=4, id="")
+    recover(create_checkpoint(old.root.parent, record))
+    assert files
+    assert all(path.exists() for path in files)

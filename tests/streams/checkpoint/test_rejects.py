@@ -75,3 +75,10 @@ def test_nothing_is_lost(checkpoint: Checkpoint) -> None:
     assert left["in"] == came
     assert left["late"] + left["rejected"] == len(read_last_rejects(checkpoint, 99))
     assert left["matched"] + left["unmatched"] + left["waiting"] + left["late"] + left["rejected"] == came
+
+
+def test_no_more_rows_are_shown_than_asked_for_from_all_files_together(tmp_path: Path) -> None:
+    batches = [{"orders": ["x", "y", "z"], "shipments": []}, {"orders": ["w"], "shipments": []}]
+    found = run(tmp_path, batches, final=False).checkpoint
+    assert [r.batch for r in read_last_rejects(found, 2)] == [1, 0]
+    assert [r.batch for r in read_last_rejects(found, 3)] == [1, 0, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 import socket
@@ -23,7 +24,7 @@ from weft.streams.checkpoint.status import (
     read_job_status,
     read_statement_status,
 )
-from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, read_record, write_record
+from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, find_keeper, read_record, write_record
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.sql.lower import read_spec
@@ -185,3 +186,29 @@ def test_jobs_are_listed_by_their_folders(tmp_path: Path) -> None:
     for name in ("b", "a", ".hidden"):
         (tmp_path / name).mkdir()
     assert list_jobs(tmp_path) == ("a", "b")
+
+
+def test_a_stream_without_rows_holds_the_watermark_back_more_than_one_with_times_before_1970(tmp_path: Path) -> None:
+    old = {"id": "a", "total": 1, "t": dt.datetime(1969, 1, 1, tzinfo=dt.UTC)}
+    told = read_statement_status(known(run(tmp_path, [{"orders": [old]}], final=False).checkpoint))
+    assert (told.watermark, told.held_back_by) == (None, "shipments")
+
+
+def test_a_job_whose_lock_is_held_is_not_told_to_have_been_killed(tmp_path: Path) -> None:
+    files, me = SupervisorFiles(tmp_path), this_process()
+    record = SupervisorRecord(job="job", state="running", pid=me.pid, began=me.began, since=0)
+    write_record(files, record)
+    with lock_statement(files.lock, "job"):
+        told = read_job_status("job", tmp_path)
+        assert (told.state, told.error) == ("running", None)
+
+
+def test_only_a_record_without_a_lock_of_its_own_proves_that_a_supervisor_runs(tmp_path: Path) -> None:
+    files, me = SupervisorFiles(tmp_path), this_process()
+    record = SupervisorRecord(job="job", state="running", pid=me.pid, began=me.began, since=0)
+    write_record(files, record)
+    assert (record.alive, find_keeper(files)) == (None, None)
+    earlier = replace(record, format=1)
+    write_record(files, earlier)
+    assert earlier.alive == me
+    assert find_keeper(files) is not None

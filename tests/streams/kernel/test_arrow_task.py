@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +159,42 @@ def test_the_kernel_runs_where_there_is_no_weft(tmp_path: Path) -> None:
     call = [sys.executable, "-c", used, str(tmp_path / "work.bin"), str(tmp_path / "rows.arrow")]
     ran = subprocess.run(call, capture_output=True, text=True, check=False, env={})
     assert ran.stdout.strip() == "[0]", ran.stderr
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        pa.list_,
+        lambda kind: pa.struct([("of", kind)]),
+        lambda kind: pa.map_(pa.string(), kind),
+        lambda kind: pa.list_(pa.struct([("of", pa.list_(kind))])),
+    ],
+)
+def test_instants_inside_nested_values_are_in_utc_too(tmp_path: Path, nested: Callable[[pa.DataType], Any]) -> None:
+    rows = batch([(4, 0, "a", 1), (4, 1, "a", 1)])
+    rows = rows.append_column("left_seen", pa.nulls(2, nested(TIMES)))
+    work = arrow_task(
+        interval(0, 10),
+        Clock(left=NEVER, right=NEVER),
+        root=str(tmp_path),
+        batch=0,
+        previous=None,
+        watermark=NEVER,
+        wall_clock=0,
+        groups=1,
+    )
+    (given,) = work([rows])
+    assert given.schema.field("left").type.field("seen").type == nested(pa.timestamp("us", "UTC"))
+
+
+def test_a_state_file_that_a_repeated_batch_wrote_again_is_checked_again(tmp_path: Path) -> None:
+    run(tmp_path, 0, [batch([(4, 0, "a", 1)])])
+    run(tmp_path, 1, [ticks(4)])
+    # As after a crash: the batches are repeated, with other rows under the same names.
+    shutil.rmtree(tmp_path / "state")
+    run(tmp_path, 0, [batch([(4, 0, "b", 1)])])
+    (rows,) = (tmp_path / "state/j1/0/4").glob("left.arrow")
+    content = rows.read_bytes()
+    rows.write_bytes(content.replace(b"b", b"c"))
+    with pytest.raises(KernelProblem, match="does not match its checksum"):
+        run(tmp_path, 1, [ticks(4)])

@@ -178,3 +178,9 @@ def test_arrivals_may_come_in_pieces() -> None:
         wall_clock=0,
     )
     assert shown(stepped) == [(0, 4, ("a", 0), ("a", 0)), (0, 4, ("a", 2), ("a", 0))]
+
+
+def test_a_row_that_is_rejected_before_there_is_a_watermark_has_none() -> None:
+    (found,) = fed_raw(FULL).rejects
+    (row,) = reject_table([found], batch=0, group=0, watermark=NEVER).to_pylist()
+    assert (row["reason"], row["watermark"]) == ("MALFORMED", None)

@@ -15,6 +15,7 @@ from kernel_runs import SCHEMA, Kernel, interval, joined
 from stream_checkpoints import BATCHES, SQL, order, run, shipment
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
+from weft.streams.checkpoint import recover as recovering
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.recover import (
     RedriveRecord,
@@ -308,3 +309,31 @@ def test_a_redrive_has_happened_with_its_file_and_is_finished_after_a_crash(tmp_
     with pytest.raises(StreamError) as caught:
         read_redrives(checkpoint)
     assert caught.value.code == "W2202"
+
+
+def test_rows_of_one_file_that_several_redrives_took_are_all_taken() -> None:
+    def record(number: int, *places: int) -> RedriveRecord:
+        return RedriveRecord(number=number, at=5, reasons=("LATE",), taken=FrozenMap({"left/2-j1-0.parquet": places}))
+
+    assert collect_taken((record(1, 0, 3), record(2, 1))) == {"left/2-j1-0.parquet": {0, 1, 3}}
+
+
+def test_the_files_of_a_redrive_are_on_the_disk_before_its_record_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = run(tmp_path, BATCHES, final=False).checkpoint
+    staged, order_of = tmp_path / "stage" / "1" / "a.json", []
+    staged.parent.mkdir(parents=True)
+    staged.write_text("{}\n")
+    synced = recovering.sync_staged
+
+    def sync(moves: Sequence[Move]) -> None:
+        order_of.append(list(checkpoint.redriven.glob("*.json")))
+        synced(moves)
+
+    monkeypatch.setattr(recovering, "sync_staged", sync)
+    move = Move(source=staged, to=tmp_path / "out" / "a.json", rows=1)
+    write_redrive(checkpoint, RedriveRecord(number=1, at=5, reasons=("LATE",), files=(move,)))
+    # A record that survives a power cut must not list a file that does not.
+    assert order_of == [[]]
+    assert move.to.exists()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -310,3 +313,25 @@ def test_a_process_is_started_in_a_session_of_its_own_and_a_long_log_is_put_asid
         assert ended == started.poll() == 7
         assert files.log.read_text() == "True\nsaid"
     assert files.log.with_name("log.1.txt").read_text() == "True\nsaid"
+
+
+def test_a_process_that_is_killed_takes_those_that_it_started_along(files: SupervisorFiles) -> None:
+    script = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"
+    files.root.mkdir(parents=True, exist_ok=True)
+    with files.log.open("w") as out:
+        leader = subprocess.Popen([sys.executable, "-c", script], stdout=out, start_new_session=True)
+    try:
+        until = time.monotonic() + 30
+        while not files.log.read_text().endswith("\n"):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        started = find_process(int(files.log.read_text()))
+        assert started.runs
+        assert send_signal(find_process(leader.pid), signal.SIGKILL)
+        while started.runs:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(leader.pid, signal.SIGKILL)
+        leader.wait()
