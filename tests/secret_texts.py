@@ -50,6 +50,25 @@ ADDRESSES = (
     '{"user": "ann", "password": "SECRET"}', "{'user': 'ann', 'password': 'SECRET'}", "{user: ann, password: SECRET, schema: fin}", "password: SECRET",
     "  - client_secret: 'SECRET'  # from the portal", "credential_ref: ann:SECRET", "password: |\n  SECRET\n", "password:\n    SECRET\nschema: fin",
     "private_key: |\n  -----BEGIN PRIVATE KEY-----\n  SECRET\n  -----END PRIVATE KEY-----\n", "key -----BEGIN RSA PRIVATE KEY-----\\nSECRET\\n-----END RSA PRIVATE KEY-----",
+    # passwords that look like a port, or contain quotes and blanks
+    "postgresql://ann:12345,SECRET@db", "postgresql://ann:123/SECRET@db/gl", "jdbc:mysql://ann:1234/SECRET@db:3306/gl", "postgresql+psycopg://ann:SECRET'q@db/gl",
+    'postgresql://ann:"SECRET"@db/gl', "postgresql://ann:SECRET with blanks@db/gl", "postgresql://ann:it's SECRET@db:5432/gl", "jdbc:oracle:thin:/SECRET@db",
+    "jdbc:oracle:thin:ann/pw SECRET@db:1521:gl", "jdbc:oracle:thin:ann/it's-SECRET@db", "jdbc:sqlserver://db;user=ann;Password = SECRET", "jdbc:sqlserver://db; password = SECRET; encrypt=true",
+    "jdbc:sqlserver://db;keyVaultProviderClientKey=SECRET", "Server=db;User Id=ann;Secret Key=SECRET",
+    # other names
+    "fs.azure.sas.container.acct.blob.core.windows.net=SECRET", "fs.azure.sas.fixed.token.acct: SECRET", "basic.auth.user.info=ann:SECRET",
+    "'kafka.schema.registry.basic.auth.user.info' = 'ann:SECRET'", "spark.redis.auth=SECRET", "masterKey: SECRET", "hmac_key: SECRET", "dbpass=SECRET", "userpass: SECRET",
+    "Ocp-Apim-Subscription-Key: SECRET", "{name: password, value: SECRET}", '[{"name": "fs.s3a.secret.key", "value": "SECRET"}]', "- name: password\n  value: SECRET\n",
+    "psql --host db --password SECRET --user ann", "spark-submit --token 'SECRET' job.py", "fs.s3a.secret.key SECRET", "spark.hadoop.fs.s3a.secret.key    SECRET",
+    # tokens of services, wherever they are
+    "AKIAIOSFODNN7EXAMPLE:SECRET", "used glpat-SECRET12345678 for it", "hf_aSECRETabcdefghijklmnopqrstuvwx", "npm_aSECRETabcdefghijklmnopqrstuvwx", "pypi-AgEIcHlwaS5SECRET",
+    "sk-ant-api03-SECRET-abcdef", "sk-proj-SECRETabcdefghij",
+    # SQL
+    "'kafka.sasl.password' 'SECRET'", "'kafka.sasl.password' = N'SECRET'", "'kafka.sasl.password' = ('SECRET')", "'kafka.sasl.password' = CONCAT('a', 'SECRET')",
+    "'kafka.sasl.password' = \"SECRET\"", "`kafka.sasl.password` = 'SECRET'", "'kafka.sasl.password' = '${PASSWORD:-SECRET}'", "'kafka.sasl.password' = '${PASSWORD:?SECRET}'",
+    "'kafka.sasl.password' = '${SECRET'",
+    # YAML
+    "password: !!str SECRET", "password: &pw SECRET", "passwords: [SECRET, x]", "api key: SECRET", "Client Secret: SECRET", r'"p\u0061ssword": SECRET', r'"pass\x77ord": "SECRET"',
     "connect(user='ann', password='SECRET', host='db')", "PGPASSWORD=SECRET psql", "token=SECRET", "dapi0123456789abcdef0123456789abcdef SECRET".replace(" SECRET", " token=SECRET"),
 )  # fmt: skip
 
@@ -64,7 +83,40 @@ ORDINARY = (
     "secretary=Ann; keyboard=qwertz", "passwordless=true", "sslkey=/home/ann/key.pem passfile=/home/ann/.pgpass", "token.endpoint.url=https://h/token",
     "W1015: secret in options", "100 % of 50%", "a%20b%3Dc", "key: value", "primary key = order_id", "ssl.truststore.location=/etc/ssl", "it has 'id', 'password', 'name'",
     "weft run fx_reporting -p 2026-01", "error[W1311]: the path '../x' leads out of '/data'", "amount = 5 AND region = 'EMEA'", "the sum of key = 'a' and sign = 'b'",
+    # addresses of hosts with ports
+    "http://localhost:8080/a@b", "https://host:443/@scope/package@1.2", "postgresql://db:5432/gl (ask ann@example.com)", "mongodb://h1:27017,h2:27017/gl?authSource=a@b",
+    '{"url": "jdbc:postgresql://db:5432/gl", "mail": "ann@example.com"}', "['http://db:5432', 'ann@example.com']", "<url>redis://h:6379/0</url><mail>ann@example.com</mail>",
+    "postgresql://user@host:port/db and ann@example.com", "jdbc:oracle:thin:/@db", "https://example.com/: ask ann@example.com", "see http://h:1/, and ann@h",
+    # names of columns and settings
+    "pass_count=5; bypass=1; compass = north", "token_id=7 AND o.monkey=3", "SUM(pass_count) AS passes", "encompass: all", "first.key=1", "subscription_key: plan_id", "client_key=7", "keyword=x",
+    "webmaster_keyword=a", "fs.azure.sas.token.renew.period.for.streams=120", "fs.azure.sas.token.provider.type=org.x.Y", "basic.auth.credentials.source=USER_INFO", "password_count=3",
+    "{name: token_id, value: 5}", "- {name: password, type: string}", "[{name: order_id, value: 7}]", "name: passwords\ntype: csv",
+    # sentences
+    "use --password to set it", "--password is deprecated", "--token needs a value", "-- password of the user", "--keep offsets --fresh", "fs.s3a.secret.key is not set", "spark.ssl.keyPassword has no value",
+    "SELECT a.b.password pw FROM a", "columns 'password' 'name'", "sk-learn-pipeline-2024-version", "npm_config_registry", "hf_total_amount_by_region_and_month_1", "ASIA and AKIA", "task-force-one-2024-Report",
+    "MIA\\xylophone C:\\users\\x41", "'kafka.sasl.password' = '${KAFKA_PASSWORD}'", "'topic' = CONCAT('a', 'b')", "'x.token' = '${env:TOKEN}'", "the api key is missing", "{key: a, value: b}",
     "allow_empty_password=false", "password_file=/run/secrets/x", "12:30:05 ann@host", "mailto:ann@example.com", "git@github.com:org/repo.git",
+)  # fmt: skip
+
+
+# Values of a stream's options, with the name of the secret option: right, with a typo, or in the SQL of another system.
+SQL_OPTIONS = (
+    "'kafka.sasl.password' = 'SECRET'", "'kafka.sasl.password' = \"SECRET\"", "'kafka.sasl.password' 'SECRET'", "'kafka.sasl.password' = SECRET", "'kafka.sasl.password' = `SECRET`",
+    "'kafka.sasl.password' = N'SECRET'", "'kafka.sasl.password' = CONCAT(UPPER('a'), 'SECRET')", "'kafka.sasl.password' = ('SECRET')", "'kafka.sasl.password' = 'a' 'SECRET'",
+    "`kafka.sasl.password` = 'SECRET'", "\"kafka.sasl.password\" = 'SECRET'", "kafka.sasl.password = 'SECRET'", "'kafka.sasl.password' => 'SECRET'", "'kafka.sasl.password': 'SECRET'",
+    "'kafka.sasl.password' = '${UNSET:?SECRET}'", "'kafka.sasl.password' = '${UNSET:-SECRET}'", "'kafka.sasl.password' = '${SECRET'", "'kafka.sasl.password' = -- SECRET\n 'x'",
+    "'kafka.sasl.password' = 'SECRET", "'kafka.sasl.password' = \"SECRET", "'kafka.sasl.password' = a, SECRET", "'kafka.sasl.password' = a;SECRET", "'kafka.sasl.password' = 'a';'SECRET'",
+    "'kafka.sasl.jaas.config' = 'x required password='SECRET';'", "'kafka.sasl.jaas.config' = 'x required username=\"ann\" password=\"SECRET\";'",
+    "'properties.sasl.password' = 'it''s SECRET'", "'kafka.sasl.password' = 'a' + 'SECRET'", "'starting.offsets' = '{\"password\": \"SECRET\"}'",
+)  # fmt: skip
+
+# Entries of the options of a datasource in YAML, where the text alone does not show which part is the secret.
+YAML_OPTIONS = (
+    "password: SECRET", "password: !!str SECRET", "password: &pw SECRET", "password: &pw !!str 'SECRET'", r'"p\u0061ssword": SECRET', r'"pass\x77ord": "SECRET"', r'"pass\u0077ord": "it\x27s SECRET"',
+    "passwords: [SECRET, x]", "passwords: [x, [SECRET]]", "passwords:\n      - x\n      - SECRET", "api key: SECRET", "'Client Secret': SECRET", "? password\n    : SECRET", "password: |\n      x\n      SECRET",
+    "password: >-\n      x\n      SECRET", 'password: "SEC\\\n      RET"', "properties: [{name: password, value: SECRET}]", "properties:\n      - name: password\n        value: SECRET",
+    "properties:\n      - value: SECRET\n        name: password", "properties: {value: SECRET, key: fs.s3a.secret.key}", r'address: "postgresql://ann:p\x40 SECRET@db/gl"',
+    "address: postgresql://ann:SECRET\n      more@db/gl", "storage_options: {fs.azure.sas.c.acct: SECRET}", "masterKey: SECRET", "x: AKIAIOSFODNN7EXAMPLE:SECRET",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine_data import CONVERT, WRITE, project_text
@@ -73,10 +73,14 @@ def opened(root: Path) -> AbstractContextManager[Store]:
     return open_store("sqlite:///.weft/weft.db", root, patience=1.0)
 
 
-def staged_run(root: Path, store: Store, content: str = "new", number: int = 1) -> StagedRun:
+def staged_run(
+    root: Path, store: Store, content: str = "new", number: int = 1, rerun_of: str | None = None
+) -> StagedRun:
     """Begin a run of the only project and stage a small file for each of its outputs."""
     workspace = load_workspace(root).workspace
     prepared = prepare(workspace, workspace.projects[0], "2026-01", store=store)
+    if rerun_of is not None:
+        prepared = replace(prepared, rerun_of=rerun_of, known_at=store.run(rerun_of).known_at)
     run = store.create_run(_new(prepared, number))
     store.set_running(run.id)
     records = [_staged(op, root, run.id, content) for op in prepared.plan.operations if isinstance(op, ResolvedOutput)]
@@ -110,6 +114,7 @@ def _new(prepared: Prepared, number: int) -> NewRun:
         triggered_by="ann",
         host=host,
         pid=pid,
+        rerun_of=prepared.rerun_of,
     )
 
 

@@ -10,7 +10,7 @@ import ast
 import graphlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -472,6 +472,19 @@ def test_everything_that_is_declared_as_late_is_there() -> None:
         assert {target for _, target in imported(calls)} == loaded, name
     for name, hooks in HOOKS.items():
         assert hooks <= {ast.unparse(t) for n in trees[name].body if isinstance(n, ast.Assign) for t in n.targets}
+
+
+def unmatched_folders(folders: Iterable[Path], source: Path) -> list[str]:
+    """Return the folders of tests that mirror no folder of the source."""
+    return sorted(str(folder) for folder in folders if not (source / folder).is_dir())
+
+
+def test_tests_mirror_the_source_tree() -> None:
+    tests = Path(__file__).parent
+    folders = {file.parent.relative_to(tests) for file in tests.rglob("test_*.py") if file.parent != tests}
+    assert len(folders) > 20
+    assert unmatched_folders(folders, SRC / "weft") == []
+    assert unmatched_folders([Path("joins/spark"), Path("joins/odd")], SRC / "weft") == ["joins/odd"]
 
 
 def test_there_is_a_house() -> None:

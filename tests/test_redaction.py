@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,20 +15,23 @@ from hypothesis import strategies as st
 from command_line import weft
 from entity_texts import told, workspace
 from mutations import FILES, WORKSPACE
-from secret_texts import ADDRESSES, ORDINARY, SECRET, plant
+from secret_texts import ADDRESSES, ORDINARY, SECRET, SQL_OPTIONS, YAML_OPTIONS, plant
 from weft.cli import main
 from weft.cli.envelope import Envelope
 from weft.cli.terminal import print_stderr
-from weft.core.source import Source
-from weft.errors import Diagnostic, StoreError, StreamSqlError
+from weft.core.source import Source, UserText
+from weft.errors import Diagnostic, EntityError, StoreError, StreamSqlError
 from weft.io.datasource import read_secret
+from weft.pipelines.model.build import read_entity
+from weft.pipelines.model.compose import compose
 from weft.pipelines.store.connections import Database, address_of, engine_of
 from weft.pipelines.store.records import RunFailure
 from weft.redaction import MASK, has_secret, is_secret_name, redact
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.identity import compare_parts, describe_parts
 from weft.streams.plan.resolve import plan_text
-from weft.streams.sql.lower import read_spec
+from weft.streams.sql.job import parse_job
+from weft.streams.sql.lower import read_partial, read_spec
 
 STORE = "postgresql://ann@127.0.0.1:1/gl?connect_timeout=1&sslpassword=SECRET&password=SECRET"
 
@@ -55,7 +59,7 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert redact(f"error: {text}, and so on") == f"error: {text}, and so on"
 
 
-@given(st.text(max_size=80) | st.text(alphabet="abc :/=@'\"{}%&;?.\npaswordtken-", max_size=120))
+@given(st.text(max_size=80) | st.text(alphabet="abc :/=@'\"{}%&;?.\npaswordtken-[]`,!(\\x017N", max_size=120))
 def test_any_text_can_be_masked_once_and_for_all(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
@@ -126,6 +130,74 @@ def test_a_reference_that_may_be_the_secret_is_not_repeated(tmp_path: Path) -> N
     assert SECRET not in str(caught.value)
     found = f"datasource: {{id: db, type: jdbc, options: {{url: x}}, credential_ref: 'ann:{SECRET}'}}\n"
     assert [code for code, _ in told("datasource", found)] == ["W1015"]
+
+
+def rendered(text: str) -> str:
+    """Return the source lines of every position of a text."""
+    return "".join(Source(text, offset, offset + 3).render() for offset in range(len(text)))
+
+
+OPTIONS = "CREATE STREAM a (id INT) WITH ('topic'='a', 'format'='json', %s, 'max.files'='1');\nSET 'x' = 'y';\n"
+
+
+@pytest.mark.parametrize("option", SQL_OPTIONS)
+@pytest.mark.parametrize("job", [OPTIONS, "SET %s;\n" + OPTIONS.replace("%s, ", "")])
+def test_an_option_of_sql_hides_its_secret_in_every_spelling(option: str, job: str) -> None:
+    text = plant(job % option)
+    found = read_partial(text).findings
+    assert SECRET not in "".join(map(str, found))
+    assert SECRET not in json.dumps([f.to_dict() for f in found])
+    assert SECRET not in rendered(parse_job(text).text)
+
+
+def test_the_other_options_of_sql_are_shown() -> None:
+    text = OPTIONS % "'kafka.sasl.password' = '${PASSWORD}', 'kafka.ssl.truststore.location' 'a.jks'"
+    syntax = parse_job(text, env={"PASSWORD": SECRET})
+    (found,) = syntax.findings
+    assert found.message == "expected = after the name of an option, found a string"
+    assert text.splitlines()[0] in str(found)
+    assert MASK not in rendered(syntax.text)
+    select = "SELECT a.token, b.password FROM a JOIN b ON a.token = b.token WHERE a.password 'x'"
+    assert MASK not in rendered(parse_job(select).text)
+
+
+DATASOURCE = "datasource:\n  id: db\n  type: jdbc\n  options:\n    %s\n    url: jdbc:postgresql://db/gl\n"
+
+
+@pytest.mark.parametrize("option", YAML_OPTIONS)
+def test_an_option_of_yaml_is_refused_and_hidden_in_every_spelling(option: str) -> None:
+    root = compose(DATASOURCE % plant(option.replace("SEC\\\n      RET", f"{SECRET[:4]}\\\n      {SECRET[4:]}")))
+    findings = read_entity("datasource", root).findings
+    assert "W1015" in [found.code for found in findings]
+    for shown in ("".join(map(str, findings)), json.dumps([f.to_dict() for f in findings]), rendered(root.text)):
+        assert SECRET not in shown
+        assert SECRET[4:] not in shown
+
+
+@pytest.mark.parametrize("option", YAML_OPTIONS)
+def test_a_later_syntax_error_shows_no_secret(option: str) -> None:
+    with pytest.raises(EntityError) as caught:
+        compose((DATASOURCE % plant(option)) + "  password: !wrong [\n")
+    text = caught.value.diagnostics[0].at
+    assert isinstance(text, Source)
+    assert SECRET not in rendered(text.text)
+
+
+def test_the_other_options_of_yaml_are_shown() -> None:
+    text = "a: [{name: password, type: string}, {name: id, value: 7}]\npassword: ${PASSWORD}\npass_count: 5\ncredential_ref: env:X\n"
+    root = compose(text)
+    assert isinstance(root.text, UserText)
+    assert root.text.secrets == []
+    assert MASK not in rendered(root.text)
+    kept = pickle.loads(pickle.dumps(compose("password: x").text))  # noqa: S301
+    assert (kept, kept.secrets) == ("password: x", [(10, 11)])
+
+
+def test_a_message_does_not_repeat_a_secret_of_the_wrong_type() -> None:
+    text = "rules: [{name: x, strategy: {type: catalog, endpoint: 'https://h', auth: 918273645}}]"
+    findings = read_entity("resolver", compose(f"resolver: {{id: r, {text}}}")).findings
+    assert findings
+    assert "918273645" not in "".join(map(str, findings))
 
 
 # The commands.

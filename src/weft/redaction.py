@@ -22,13 +22,14 @@ Span = tuple[int, int]
 
 # Most texts contain none of these, and searching them with all the patterns below would take most of the time.
 _TRIGGER = re.compile(
-    r"(?i)//|jdbc:|pass|pwd|\bpw\b|secret|token|key|cred|jaas|sig|auth|bearer|basic|-----BEGIN|%[0-9a-f]{2}"
-    r"|eyJ|gh[a-z]_|github_pat_|xox|dapi|AIza|sk_live_"
+    r"(?i)//|jdbc:|pass|pwd|\bpw\b|secret|token|key|cred|jaas|sig|sas|auth|bearer|basic|-----BEGIN|%[0-9a-f]{2}|\\[xu]"
+    r"|eyJ|gh[a-z]_|github_pat_|glpat-|xox|dapi|AIza|AKIA|ASIA|sk_live_|\bsk-|\bhf_|\bnpm_|\bpypi-"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
 _LAST_WORDS = frozenset(
-    "token pass pw pwd password passwd passphrase passcode secret sig signature jaas authorization".split()
+    "token pass pw pwd password passwd passphrase passcode secret sig signature jaas authorization "
+    "adminpass dbpass dbpw ftppass mailpass rootpass smtppass sshpass userpass".split()
 )
 _WORDS = frozenset(
     "password passwords passwd passphrase passcode pwd secret secrets jaas credential credentials".split()
@@ -36,39 +37,83 @@ _WORDS = frozenset(
 _INSIDE = (
     "password", "passwd", "passphrase", "passcode", "secretkey", "secretaccesskey", "privatekey", "accesskey", "accountkey",
     "apikey", "sharedkey", "encryptionkey", "signingkey", "keystorekey", "sastoken", "accesstoken", "authtoken", "oauthpvtkey",
-    "jaasconfig",
+    "jaasconfig", "authuserinfo", "azuresas",
 )  # fmt: skip
+_ENDS = ("secret", "password", "pwd", "masterkey", "hmackey", "redisauth", "apimsubscriptionkey", "providerclientkey")
 # A name with one of these endings is not a secret but refers to one: its file, the class that fetches it.
 _HARMLESS_ENDS = frozenset(
     "file path location provider providers class ref type mode url uri endpoint alias timeout lifetime expiry algorithm "
-    "header name format length policy enabled required column columns mechanism passwordless chain level".split()
+    "header name format length policy enabled required column columns mechanism passwordless chain level count source "
+    "streams".split()
 )
 _REFERENCE_NAMES = frozenset({"credential_ref", "auth"})
 _REFERENCE = re.compile(r"(?:env|file):\S")
 _PLACEHOLDER = re.compile(
-    r"(?i)\*+|\.{3}|…|<[^<>]*>|\$\{[^}]*\}|\{\{.*\}\}|%\w|\?|true|false|null|none|~|(?:env|file):.*"
+    r"(?i)\*+|\.{3}|…|<[^<>]*>|\$\{(?:(?:env|system):)?[\w.]*\}|\{\{.*\}\}|%\w|\?|true|false|null|none|~|(?:env|file):.*"
 )
 
 # Every repetition is bounded, so that a hostile text takes linear time.
 _QUOTED = r"""(?:'(?:[^']|''){0,4000}'|"(?:[^"\\]|\\.){0,4000}")"""
 _ESCAPED = r"""(?P<q>\\+["']|''|"")(?![\s,;)\]}]|$)(?P<inner>[^\n]{0,1000}?)(?P=q)"""
-# scheme://user:SECRET@host; digits between the colon and the path are a port.
-_USERINFO = re.compile(
-    r"//[^\s/@:?#'\"\[\]]{0,200}:(?P<v>(?!\d{1,5}(?:[/?#,\s]|$))[^@\s'\"]{1,500}(?:@[^@\s/?#'\"]{0,200})*)@(?=[^\s@])"
+# In an address, a quote that ends a quoted text is no part of the password, and neither is the blank of a sentence.
+_CLOSING = r"['\"](?=[\s,;:=)\]}]|$)"
+_LETTER = rf"(?:[^@\s'\"]|(?!{_CLOSING})['\"])"
+_WORD = rf"(?:(?![/?#]){_LETTER}){{1,100}}"
+_BLANKS = rf"{_WORD}@?(?:[ ]{_WORD}){{1,4}}"
+
+
+def _compile_address(scheme: str, port: str) -> re.Pattern[str]:
+    """Return the pattern of ``scheme://user:SECRET@host``, where `port` is what follows the colon after a host."""
+    return re.compile(
+        rf"{scheme}//[^\s/@:?#'\"\[\]]{{0,200}}:(?!{port})"
+        rf"(?P<v>{_LETTER}{{1,500}}(?:@[^@\s/?#'\"]{{0,200}})*|{_BLANKS})@(?=[^\s@])"
+    )
+
+
+_USERINFO = _compile_address("", r"\d{1,5}(?:[/?#,\s'\"]|$)")
+# The path of a web address may contain an @, that of a database does not: `ann:123/SECRET@db` is a password.
+_DATABASE_USERINFO = _compile_address(
+    r"(?i:postgres|postgresql|redshift|cockroachdb|mysql|mariadb|oracle|mssql|sqlserver|db2|snowflake|trino|clickhouse|mongodb"
+    r"|redis|rediss|amqp|amqps)(?:\+\w{1,30})?:",
+    rf"\d{{1,5}}(?:[/,][^\s?#@'\"<]{{0,500}})?(?:[?#\s<]|{_CLOSING}|$)",
 )
-_ORACLE = re.compile(r"(?i)jdbc:oracle:\w+:[^/\s@'\"]{1,200}/(?P<v>\\?\"[^\"\n]{0,500}\"|[^\s'\"]{1,500})@")
+_ORACLE = re.compile(
+    r"(?i)jdbc:oracle:\w+:(?:[^/\s@'\"]{1,200}/|/(?!/))"
+    rf"(?P<v>\\?\"[^\"\n]{{0,500}}\"|(?:{_LETTER}|(?<=[^/])@){{1,500}}|{_BLANKS})@"
+)
 _IN_PARENTHESES = re.compile(r"\((?P<k>[\w.-]{1,200})=(?P<v>[^()\s]{1,500})\)")
+_KEY = (
+    r"(?P<k>(?i:(?:api|access|account|encryption|private|secret|shared|signing)[ ]key|client[ ]secret|access[ ]token)"
+    r"|[\w.%-]{1,200})"
+)
 _ASSIGNED = re.compile(
-    r"(?<![\w.%-])(?P<k>[\w.%-]{1,200})(?P<sep>[ \t]*=[ \t]*)"
+    rf"(?<![\w.%-]){_KEY}(?P<sep>[ \t]*=[ \t]*)"
     rf"(?:{_ESCAPED}|(?P<quoted>{_QUOTED})|\{{(?P<braced>[^{{}}\n]{{1,500}})\}}|(?P<bare>[^\s&;\"'`]{{1,1000}}))"
 )
 _QUOTED_KEY = re.compile(
-    r"(?P<kq>\\?[\"'])(?P<k>[^\"'\n\\]{1,200})(?P=kq)[ \t]*(?:=>|=|:)\s*"
-    rf"(?:{_ESCAPED}|(?P<quoted>{_QUOTED})|(?P<bare>[^\s,}}\]\"']{{1,1000}})(?=[ \t]*(?:[,}}\]]|$)))",
+    r"(?P<kq>\\?[\"'`])(?P<k>[^\"'`\n\\]{1,200})(?P=kq)(?P<sep>[ \t]*(?:=>|=|:)\s*|[ \t]+(?=['\"]))"
+    rf"(?:[NnEe](?=')|\([ \t]*(?=['\"]))?(?:{_ESCAPED}|(?P<quoted>{_QUOTED})|(?P<bare>[^\s,}}\]\"']{{1,1000}})(?=[ \t]*(?:[,}}\]]|$)))",
     re.MULTILINE,
 )
+# 'password' = CONCAT('a', 'SECRET')
+_CALLED = re.compile(
+    rf"(?P<kq>[\"'`])(?P<k>[^\"'`\n\\]{{1,200}})(?P=kq)[ \t]*=[ \t]*(?P<v>[A-Za-z_]\w{{0,30}}[ \t]?\((?:[^()\"'\n]|{_QUOTED}){{1,100}}\))"
+)
+# {name: password, value: SECRET}
+_NAMED = re.compile(
+    r"\b(?P<n>name|key)[\"']?[ \t]*[:=][ \t]*[\"']?(?P<k>[\w.%-]{1,200})[\"']?[ \t]*(?:,\s*|\r?\n[ \t]*)[\"']?value[\"']?[ \t]*[:=][ \t]*"
+    rf"(?P<v>{_QUOTED}|[^\s,}}\]\"']{{1,1000}})"
+)
+# --password SECRET, and `spark.x.password SECRET` as in spark-defaults.conf
+_SPACED = re.compile(
+    r"(?<![\w.%-])(?P<k>--?[A-Za-z][\w.-]{1,100}|(?:spark|fs|hadoop|hive|kafka|javax|sasl|ssl)\.[\w.-]{1,200})[ \t]+"
+    rf"(?P<v>{_QUOTED}|[^\s=:\"'-][^\s\"']{{0,1000}})"
+)
+_LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
+_LOOKS_RANDOM = re.compile(r"[^\s]*(?:\d|[a-z][A-Z]|[^\w\s.,;:!?)])")
 _LINE = re.compile(
-    r"^(?P<indent>[ \t]*(?:-[ \t]+)*)(?P<kq>[\"']?)(?P<k>[\w.%-]{1,200})(?P=kq)[ \t]*(?P<sep>:(?=[ \t\r\n]|$)|=)[ \t]*(?P<v>[^\n]*)$",
+    rf"^(?P<indent>[ \t]*(?:-[ \t]+)*)(?P<kq>[\"']?){_KEY}(?P=kq)[ \t]*(?P<sep>:(?=[ \t\r\n]|$)|=)"
+    r"[ \t]*(?:[!&][^\s]*[ \t]+)*(?P<v>[^\n]*)$",
     re.MULTILINE,
 )
 _FLOW = re.compile(r"(?<=[{,\s])(?P<k>[\w.%-]{1,200}):[ \t]+(?P<v>" + _QUOTED + r"|[^,{}\n\"']{1,1000})")
@@ -89,11 +134,13 @@ _PRIVATE_KEY = re.compile(
 )
 _TOKENS = re.compile(
     r"(?P<v>\beyJ[\w-]{6,2000}\.[\w-]{2,4000}\.[\w-]{0,2000}|\bgh[pousr]_\w{20,100}|\bgithub_pat_\w{20,120}|\bxox[abprs]-[\w-]{10,100}"
-    r"|\bdapi[0-9a-f]{32}\b|\bAIza[\w-]{35}\b|\bsk_live_\w{16,100})"
+    r"|\bdapi[0-9a-f]{32}\b|\bAIza[\w-]{35}\b|\bsk_live_\w{16,100}|\bglpat-[\w-]{16,100}|\bpypi-[\w-]{16,500}"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b(?::[\w/+=]{8,100})?|\b(?:hf|npm)_(?=[a-zA-Z]*\d)[a-zA-Z0-9]{30,100}\b"
+    r"|\bsk-(?=[\w-]{0,100}\d)(?=[\w-]{0,100}[A-Z])[\w-]{16,200})"
 )
-_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_ESCAPE = re.compile(r"(?:%|\\x)([0-9A-Fa-f]{2})|\\u([0-9A-Fa-f]{4})")
 _AFTER_VALUE = ",.:)]}"
-_ROUNDS = 3  # a name that is percent-encoded three times over
+_ROUNDS = 3  # a name that is encoded three times over
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
@@ -127,14 +174,14 @@ def secret_spans(text: str) -> list[Span]:
     if _TRIGGER.search(text) is None:
         return []
     spans = list(_find_spans(text))
-    # An address inside an address is percent-encoded, so the decoded text is searched too.
+    # An address inside an address is percent-encoded, and JSON and YAML have escapes: the decoded text is searched too.
     decoded, offsets = text, list(range(len(text) + 1))
     for _ in range(_ROUNDS):
-        if "%" not in decoded:
+        if _ESCAPE.search(decoded) is None:
             break
         decoded, offsets = _decode(decoded, offsets)
         spans += [(offsets[start], offsets[end]) for start, end in _find_spans(decoded)]
-    return _merge(span for span in spans if span[0] < span[1])
+    return merge_spans(span for span in spans if span[0] < span[1])
 
 
 def is_secret_name(name: str) -> bool:
@@ -144,7 +191,7 @@ def is_secret_name(name: str) -> bool:
     [True, True, True, False, False]
     """
     for _ in range(_ROUNDS):
-        name = _ESCAPE.sub(lambda m: chr(int(m[1], 16)), name)
+        name = _ESCAPE.sub(_unescape, name)
     words = [word.lower() for word in _NOT_WORD.split(_CAMEL.sub(" ", name)) if word]
     if not words or words[-1] in _HARMLESS_ENDS:
         return False
@@ -152,7 +199,7 @@ def is_secret_name(name: str) -> bool:
     return (
         words[-1] in _LAST_WORDS
         or not _WORDS.isdisjoint(words)
-        or joined.endswith(("secret", "password", "pwd"))
+        or joined.endswith(_ENDS)
         or any(part in joined for part in _INSIDE)
     )
 
@@ -169,21 +216,30 @@ def is_placeholder(value: str) -> bool:
     return not value.strip() or _PLACEHOLDER.fullmatch(value.strip()) is not None
 
 
+def is_open_reference(name: str, value: str) -> bool:
+    """Whether an option for ``env:NAME`` or ``file:path`` has another value, which may be the secret itself."""
+    reference = value.strip().strip("'\"")
+    return name in _REFERENCE_NAMES and bool(reference) and _REFERENCE.match(reference) is None
+
+
 def _find_spans(text: str) -> Iterator[Span]:
-    for pattern in (_USERINFO, _ORACLE, _HEADER, _SCHEMED, _PRIVATE_KEY, _TOKENS):
+    for pattern in (_USERINFO, _DATABASE_USERINFO, _ORACLE, _HEADER, _SCHEMED, _PRIVATE_KEY, _TOKENS):
         yield from (m.span("v") for m in pattern.finditer(text) if not is_placeholder(m["v"]))
-    for m in _IN_PARENTHESES.finditer(text):
-        if is_secret_name(m["k"]) and not is_placeholder(m["v"]):
-            yield m.span("v")
+    for pattern in (_IN_PARENTHESES, _CALLED):
+        for m in pattern.finditer(text):
+            if is_secret_name(m["k"]) and not is_placeholder(m["v"]):
+                yield m.span("v")
+    for m in _NAMED.finditer(text):
+        if is_secret_name(m["k"]):
+            yield from _unquoted(m["v"], m.start("v"))
     yield from _assigned(text)
-    for m in _QUOTED_KEY.finditer(text):
-        if is_secret_name(m["k"]) or _is_open_reference(m["k"], _value(m)[0]):
-            yield from _unquoted(*_value(m))
+    yield from _spaced(text)
+    yield from _quoted_keys(text)
     yield from _lines(text)
     for m in _FLOW.finditer(text):
         start = text.rfind("\n", 0, m.start()) + 1
         inside = text.count("{", start, m.start()) > text.count("}", start, m.start())
-        if inside and (is_secret_name(m["k"]) or _is_open_reference(m["k"], m["v"])):
+        if inside and (is_secret_name(m["k"]) or is_open_reference(m["k"], m["v"])):
             yield from _unquoted(m["v"], m.start("v"))
 
 
@@ -194,10 +250,37 @@ def _assigned(text: str) -> Iterator[Span]:
         if not is_secret_name(m["k"]) or (text[m.start() - 1 : m.start()] == "(" and ")" in m[0]):
             continue
         value, start = _value(m)
-        if m["bare"] is not None and (_compares(m["k"], value, m["sep"]) or is_placeholder(value.rstrip(_AFTER_VALUE))):
+        listed = text[max(0, m.start() - 9) : m.start()].rstrip().endswith(";")  # user = ann; password = b
+        compares = _compares(m["k"], value, "=" if listed else m["sep"])
+        if m["bare"] is not None and (compares or is_placeholder(value.rstrip(_AFTER_VALUE))):
             continue
         yield from _unquoted(value, start)
         at = m.end()
+
+
+def _spaced(text: str) -> Iterator[Span]:
+    """Yield the values after a blank: of an argument of a command, and of a line of settings."""
+    at = 0
+    while (m := _SPACED.search(text, at)) is not None:
+        at = m.end("k")
+        if not is_secret_name(m["k"]):
+            continue
+        before = text[max(0, m.start() - 80) : m.start()].rpartition("\n")[2]
+        is_setting = not before.strip() and m["k"][0] != "-" and _LINE_END.match(text, m.end())
+        # In a sentence such as `--password is deprecated` the next word is not a value.
+        if is_setting or text[m.end() : m.end() + 2] == " -" or _LOOKS_RANDOM.match(m["v"]):
+            yield from _unquoted(m["v"], m.start("v"))
+
+
+def _quoted_keys(text: str) -> Iterator[Span]:
+    at = 0
+    while (m := _QUOTED_KEY.search(text, at)) is not None:
+        at = m.end("sep")  # a value may be a text with keys of its own: 'headers' = '{"token": "x"}'
+        if not m["sep"].strip() and "." not in m["k"]:
+            continue  # two words in quotes; a missing equals sign is likely only after the name of an option
+        if is_secret_name(m["k"]) or is_open_reference(m["k"], _value(m)[0]):
+            yield from _unquoted(*_value(m))
+            at = m.end()
 
 
 def _compares(name: str, value: str, sign: str) -> bool:
@@ -232,11 +315,13 @@ def _lines(text: str) -> Iterator[Span]:
         value = m["v"].rstrip("\r")
         if m["sep"] == "=" and _COMPARED.match(f"{m['k']}={value}"):
             continue
-        if not (is_secret_name(m["k"]) or _is_open_reference(m["k"], value)):
+        if not (is_secret_name(m["k"]) or is_open_reference(m["k"], value)):
             continue
         if not value.strip() or _BLOCK.fullmatch(value.strip()):
             yield from _below(text, m.end() + 1, len(m["indent"]), block=bool(value.strip()))
-        elif value.lstrip()[0] not in "{[&*!":  # flow mappings have a pattern of their own; the rest are references
+        elif value[0] == "[" and value.rstrip()[-1] == "]":
+            yield from _unquoted(value.rstrip()[1:-1], m.start("v") + 1)
+        elif value[0] not in "{[*":  # flow mappings have a pattern of their own; an alias only refers to a value
             quoted = _FIRST_QUOTED.match(value)
             yield from _unquoted(quoted[0] if quoted else value.split(" #")[0], m.start("v"))
 
@@ -257,25 +342,24 @@ def _below(text: str, at: int, indent: int, *, block: bool) -> Iterator[Span]:
         at = end + 1
 
 
-def _is_open_reference(name: str, value: str) -> bool:
-    """Whether an option for ``env:NAME`` or ``file:path`` has another value, which may be the secret itself."""
-    reference = value.strip().strip("'\"")
-    return name in _REFERENCE_NAMES and bool(reference) and _REFERENCE.match(reference) is None
-
-
 def _decode(text: str, offsets: list[int]) -> tuple[str, list[int]]:
     """Return a text with its percent-encoded characters decoded, and the offset of each character."""
     pieces: list[str] = []
     starts: list[int] = []
     at = 0
     for m in _ESCAPE.finditer(text):
-        pieces += [text[at : m.start()], chr(int(m[1], 16))]
+        pieces += [text[at : m.start()], _unescape(m)]
         starts += [*offsets[at : m.start()], offsets[m.start()]]
         at = m.end()
     return "".join((*pieces, text[at:])), [*starts, *offsets[at:]]
 
 
-def _merge(spans: Iterable[Span]) -> list[Span]:
+def _unescape(m: re.Match[str]) -> str:
+    return chr(int(m[1] or m[2], 16))
+
+
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
+    """Return spans in order, with those that touch or overlap as one."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

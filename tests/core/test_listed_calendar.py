@@ -193,6 +193,13 @@ def test_a_nested_period_that_hides_an_overlap_is_found() -> None:
     assert len(caught.value.diagnostics) == 2
 
 
+def test_periods_that_all_overlap_give_one_finding_each() -> None:
+    periods = [entry(f"P{i:03}", "half", "2030-01-01", "2030-12-31") for i in range(300)]
+    with pytest.raises(PeriodError) as caught:
+        calendar_from_dict(with_periods(*periods))
+    assert len(caught.value.diagnostics) == 299
+
+
 def test_a_period_may_stand_without_a_parent() -> None:
     fiscal = calendar_from_dict(with_periods(entry("M", "month", "2030-01-01", "2030-01-31")))
     assert fiscal.parent(fiscal.parse("M")) is None

@@ -204,7 +204,10 @@ def test_a_stream_or_table_whose_name_cannot_be_a_folder_is_refused(name: str, s
     assert all(d.at is not None for d in caught.value.diagnostics)
 
 
-@pytest.mark.parametrize("path", ["../x", "../../x/*.json", "a/../../x", "./../x", "{..,in}/x", "s3a://b/../x"])
+@pytest.mark.parametrize(
+    "path",
+    ["../x", "../../x/*.json", "a/../../x", "./../x", "{..,in}/x", "s3a://b/../x", "file:x", "file:../x", "FILE:../x"],
+)
 def test_a_stream_path_that_climbs_out_is_refused_at_its_place(tmp_path: Path, path: str) -> None:
     assert escapes_folder(path)
     for text in (
@@ -221,7 +224,19 @@ def test_a_stream_path_that_climbs_out_is_refused_at_its_place(tmp_path: Path, p
 
 
 @pytest.mark.parametrize(
-    "path", ["in", "in/../orders", "/data/../x", "/data/orders", "s3a://b/x", "a..b", "x/..y", "{a,b}/x"]
+    "path",
+    [
+        "in",
+        "file:/data/orders",
+        "FILE:///data/orders",
+        "in/../orders",
+        "/data/../x",
+        "/data/orders",
+        "s3a://b/x",
+        "a..b",
+        "x/..y",
+        "{a,b}/x",
+    ],
 )
 def test_a_stream_path_that_stays_or_is_absolute_is_fine(tmp_path: Path, path: str) -> None:
     assert not escapes_folder(path)

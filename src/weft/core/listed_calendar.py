@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import accumulate
 from typing import Any, get_args
 
 from weft.core.calendar import ONE_DAY, Calendar, Level, Period, Status
@@ -173,9 +173,11 @@ class _Builder:
 
     def check_overlaps(self) -> None:
         for level, ordered in self.by_level.items():
-            # Sorted by start: no later period overlaps once one does not.
-            for i, one in enumerate(ordered):
-                for other in takewhile(one.overlaps, ordered[i + 1 :]):
+            # Sorted by start: a period overlaps an earlier one if it overlaps the one that ends last so far. One
+            # finding for each is enough: the pairs of a file in which all periods overlap grow with the square.
+            latest: Iterator[Period] = accumulate(ordered, _ends_later)
+            for one, other in zip(latest, ordered[1:], strict=False):
+                if one.overlaps(other):
                     self.add(
                         f"periods {one.identifier!r} and {other.identifier!r} of level {level!r} overlap "
                         f"from {other.start} to {min(one.end, other.end) - ONE_DAY}"
@@ -206,6 +208,10 @@ class _Builder:
                     f"period {period.identifier!r} ({period.start} to {period.end_date}) is not inside "
                     f"{other.identifier!r} ({other.start} to {other.end_date})"
                 )
+
+
+def _ends_later(one: Period, other: Period) -> Period:
+    return max(one, other, key=lambda period: period.end)
 
 
 def _is_its_own_ancestor(name: str, above: Mapping[Any, Any]) -> bool:

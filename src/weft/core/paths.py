@@ -19,7 +19,7 @@ _SEPARATORS = "/\\"
 _PATTERN_SIGNS = "*?[]{}"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 # Spark and Hadoop expand {a,b}, so `{..,in}/x` includes `../x`.
-_PARENT = re.compile(r"(?:^|[/{,])\.\.(?=$|[/},])")
+_PARENT = re.compile(r"(?:^|[/{,:])\.\.(?=$|[/},])")
 
 
 def name_problem(name: str, *, prefix: str = "", patterns: bool = True) -> str | None:
@@ -53,17 +53,31 @@ def has_scheme(path: str) -> bool:
     return _SCHEME.match(path) is not None
 
 
+def is_file_url(path: str) -> bool:
+    """Whether a path has the scheme of this machine's file system; schemes have no case.
+
+    >>> is_file_url("file:/tmp/a.csv"), is_file_url("FILE:///tmp/a.csv"), is_file_url("s3a://bucket/a")
+    (True, True, False)
+    """
+    return path[:5].lower() == "file:"
+
+
 def escapes_folder(path: str) -> bool:
     """Whether a relative path, or one with a scheme, leaves the folder it starts at by ``..``.
+
+    A ``file:`` URL without a slash escapes too: it has no folder to be relative to.
 
     >>> (
     ...     escapes_folder("in/../orders"),
     ...     escapes_folder("../orders"),
     ...     escapes_folder("{..,in}/orders"),
     ...     escapes_folder("/a/.."),
+    ...     escapes_folder("file:orders"),
     ... )
-    (False, True, True, False)
+    (False, True, True, False, True)
     """
+    if is_file_url(path) and path[5:6] != "/":
+        return True
     if path.startswith("/") or not _PARENT.search(path):
         return False
     # normpath would change `s3://a` and knows no {a,b}: for these any `..` counts.
@@ -78,5 +92,5 @@ def resolve_outside(base: Path, path: Path) -> Path | None:
     Parts of `path` that do not exist yet are kept as they are.
     """
     # Both are resolved: the workspace itself may be behind a link.
-    real = path.resolve()
+    real = Path(os.path.realpath(path))  # `resolve` raises for a loop of links
     return None if real.is_relative_to(base.resolve()) else real

@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Self
 
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import Range
-from weft.redaction import MASK, secret_spans
+from weft.redaction import MASK, Span, merge_spans, secret_spans
 
 _LONGEST_LINE = 240
 _WINDOW = 8_000
+
+
+class UserText(str):
+    """A text that a user wrote, with the ranges that its parser knows to be secrets.
+
+    A parser knows more than the text shows: an escaped key, a list of passwords, a value in the wrong quotes.  Every
+    `Source` of the text masks these ranges, also one that was created before they were known.
+    """
+
+    __slots__ = ("secrets",)
+    secrets: list[Span]
+
+    def __new__(cls, text: str) -> Self:
+        """Create the text, without secrets."""
+        self = super().__new__(cls, text)
+        self.secrets = []
+        return self
+
+
+def is_hidden(text: str, start: int, end: int) -> bool:
+    """Whether a part of ``text[start:end]`` is known to be a secret."""
+    return isinstance(text, UserText) and any(a < end and start < b for a, b in text.secrets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +126,16 @@ class Source:
         # A secret may begin lines before this one; aligned windows let the search stay short in long files.
         window = max(0, first // _WINDOW - 1) * _WINDOW
         stop = ((first + len(line)) // _WINDOW + 2) * _WINDOW
-        spans = [
-            (max(start + window - first, 0), min(end + window - first, len(line)))
-            for start, end in secret_spans(self.text[window:stop])
-            if start + window < first + len(line) and end + window > first
-        ]
+        spans = [(start + window, end + window) for start, end in secret_spans(self.text[window:stop])]
+        spans += self.text.secrets if isinstance(self.text, UserText) else ()
+        in_line = merge_spans(
+            (max(start - first, 0), min(end - first, len(line)))
+            for start, end in spans
+            if start < first + len(line) and end > first
+        )
         last = char + self.end - self.start
         # From the right, so that the positions of the other spans stay valid.
-        for start, end in reversed(spans):
+        for start, end in reversed(in_line):
             line = line[:start] + MASK + line[end:]
             char, last = (_shift_index(at, start, end) for at in (char, last))
         return line, char, last - char

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from weft.core.names import find_similar, format_list
 from weft.core.source import Source
 from weft.errors import Diagnostic
+from weft.redaction import secret_spans
 
 _FORM = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:(?P<how>:[-?])(?P<rest>[^}]*))?\}", re.ASCII)
 _STOP = re.compile(r"\$\$\{|\$\{[^}\n]*\}|\$\{\w*|['\"`]|--[^\n]*|/\*|\*/")
@@ -102,7 +103,8 @@ class _Writer:
     def value(self, stop: re.Match[str]) -> str:
         form = _FORM.fullmatch(stop[0])
         if form is None:
-            self.add_finding(f"{stop[0]!r} is not a variable", _FORMS, stop)
+            what = "this" if self.is_secret(stop) else repr(stop[0])
+            self.add_finding(f"{what} is not a variable", _FORMS, stop)
             return "x"
         name, how, rest = form["name"], form["how"], form["rest"]
         value = self.env.get(name)
@@ -110,11 +112,15 @@ class _Writer:
             return value
         if how == ":-":
             return str(rest)
-        if how == ":?" and rest:
+        if how == ":?" and rest and not self.is_secret(stop):
             self.add_finding(f"variable {name!r} has no value: {rest}", self.advice(name), stop)
         else:
             self.add_finding(f"variable {name!r} has no value", self.advice(name), stop)
         return str(name)  # a valid name, so that the rest of the text is parsed and checked too
+
+    def is_secret(self, stop: re.Match[str]) -> bool:
+        """Whether a variable is in the value of a secret option: what looks like a message may be the secret."""
+        return any(start < stop.end() and stop.start() < end for start, end in secret_spans(self.text))
 
     def advice(self, name: str) -> str:
         close = find_similar(name, self.env, most=1)

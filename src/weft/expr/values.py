@@ -59,7 +59,8 @@ def fit(value: Number, dtype: Decimal) -> Number:
         rounded = _WIDE.quantize(value, Number(1).scaleb(-dtype.scale))
     except ArithmeticError:
         rounded = Number("Infinity")
-    if not rounded.is_finite() or abs(rounded) >= Number(10) ** (dtype.precision - dtype.scale):
+    # `abs` would round to the 28 digits of the default context: 38 nines would become 1e38.
+    if not rounded.is_finite() or rounded.copy_abs() >= Number(10) ** (dtype.precision - dtype.scale):
         raise EvaluationError(
             f"{value:.20g} does not fit into {dtype}", help="use a wider type, or round the parts before"
         )

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import format_list
-from weft.core.paths import escapes_folder
+from weft.core.paths import escapes_folder, is_file_url
 from weft.core.source import Source
 from weft.errors import ResolutionError
 from weft.io.datasource import DataSource
@@ -95,7 +95,7 @@ def is_local(path: str) -> bool:
     >>> is_local("/data/gl.csv"), is_local("s3a://bucket/gl.csv"), is_local("file:/data/gl.csv")
     (True, False, True)
     """
-    return _SCHEME.match(path) is None or path.startswith("file:/")
+    return _SCHEME.match(path) is None or is_file_url(path)
 
 
 def full_path(location: Location, source: DataSource | None, root: Path, *, at: Source | None = None) -> str:
@@ -118,12 +118,12 @@ def full_path(location: Location, source: DataSource | None, root: Path, *, at: 
 
 def plain_path(path: str) -> str:
     """Return a path without the ``file:`` scheme that it may be written with."""
-    if not path.startswith("file:/"):
+    if not is_file_url(path):
         return path
     try:
         return unquote(urlsplit(path).path)
     except ValueError:  # brackets that are not the address of a host
-        return unquote(path.removeprefix("file:").lstrip("/"))
+        return unquote(path[5:].lstrip("/"))
 
 
 def _remote(prefix: str, path: str, at: Source | None) -> str:

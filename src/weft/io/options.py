@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import codecs
 import csv
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import parse_qsl
 
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import format_list
@@ -16,6 +18,8 @@ from weft.io.datasource import DataSource
 
 POSTGRES_BYTES = 63
 """The longest name in PostgreSQL, which cuts a longer one off without an error."""
+_SEARCH_PATH = re.compile(r"search_path=((?:\\.|\S)+)")
+_SCHEMA = re.compile(r'"((?:[^"]|"")+)"|([^\s,"]+)')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,25 @@ def is_encoding(value: Any) -> bool:
 def jdbc_url(source: DataSource) -> str:
     """Return the address of a database; `connection_string` is its former name."""
     return str(source.options.get("url") or source.options.get("connection_string") or "")
+
+
+def jdbc_schema(source: DataSource) -> str:
+    """Return the schema in which PostgreSQL creates the tables of a datasource that name none.
+
+    This is the option `schema`, otherwise the first schema of the search path that the URL sets, otherwise ``public``.
+
+    >>> url = "jdbc:postgresql://db/x?currentSchema=%22$user%22,GL,public"
+    >>> jdbc_schema(DataSource(id="pg", name="pg", type="jdbc", options={"url": url}))
+    'gl'
+    """
+    if source.options.get("schema"):
+        return str(source.options["schema"])
+    query = dict(parse_qsl(jdbc_url(source).partition("?")[2]))
+    option = _SEARCH_PATH.search(query.get("options", ""))
+    path = option[1] if option else query.get("currentSchema", "")
+    # Unquoted names are in lower case, and "$user" is a schema that hardly any database has.
+    names = ((quoted.replace('""', '"') or bare.lower()) for quoted, bare in _SCHEMA.findall(path))
+    return next((name for name in names if name != "$user"), "public")
 
 
 def read_header(file: Path, options: CsvOptions) -> tuple[str, ...]:

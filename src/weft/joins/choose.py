@@ -43,7 +43,7 @@ def choose(
 
 _COSTS = {
     "kernel": "one shuffle of both sides by key; rows go to Python and back, where a task holds up to three times "
-    "its share of both sides and 100 bytes a row; a share above 2 GB is refused",
+    "its share of both sides, 100 bytes a row and 32 MB; a share above 2 GB is refused",
     "union": "one shuffle and one sort of both sides together; a key's rows stay in one task",
     "slices": "both sides are read once more for a sample, the right one again if its rows are few or far apart; "
     "then one shuffle of both sides in even shares, which go to Python and back as in the kernel plan if it serves "

@@ -40,11 +40,44 @@ def run(
 ) -> JobReport:
     """Run a job over all available input and return a report.
 
-    `sql` is the text of a job or the path of its file; paths in it are relative to `root`.  Without ``final`` the
-    run can be resumed later and waiting rows keep waiting; with it the input has ended: unmatched rows are emitted and
-    the checkpoint is sealed.  ``fresh`` starts over, `keep` selects what to keep of the checkpoint of a changed query.
-    `variables` replace ``${NAME}`` and take precedence over the environment.  `memory` holds the rows of streams with
-    the connector ``memory``, a list for each batch, and of tables.  The session is not modified.
+    Parameters
+    ----------
+    spark
+        The session that runs the job; its settings are not changed.  Required.
+    sql
+        The text of a job, or the `Path` of its file.  Required.
+    root
+        The folder that relative paths of the job start at, and that holds its checkpoints.  The current folder by
+        default.
+    final
+        True ends the input: unmatched rows are emitted and the checkpoint is sealed.  False (default) lets waiting
+        rows wait, and a later run continues.
+    available
+        True (default) ends the run when all available input is read.  False is an error: such a run never ends.
+    fresh
+        True starts with a new checkpoint and replaces the output of the earlier ones.  False by default.
+    keep
+        What to keep of the checkpoint of a query that has changed: ``"state"`` keeps the waiting rows, ``"offsets"``
+        only the positions in the sources.  None (default) refuses a change that needs this choice.
+    variables
+        Values of ``${NAME}`` in the job; they take precedence over the environment.  None by default.
+    memory
+        The rows of streams and tables with the connector ``memory``, by name: for a stream a list of rows for each
+        batch, for a table a list of rows.  A row is a mapping or a line of JSON.  None by default.
+    listener
+        A `Listener` that is called after every batch.  None by default.
+
+    Returns
+    -------
+    JobReport
+        The ledger of every statement, and its rows.
+
+    Examples
+    --------
+    ::
+
+        report = weft.streams.run(spark, Path("streams/orders.sql"), final=True)
+        report.query("order_status").ledger["left"]["unmatched"]
     """
     if not final and not available:
         raise ArgumentError(
@@ -75,15 +108,54 @@ def run_as_batch(
 ) -> JobReport:
     """Run the same job over the same inputs as batch queries; the rows are those of the sealed stream.
 
-    They are written to the folder `to`, or to the sinks if no stream of the job has written there.  A batch run has
-    neither a checkpoint nor a ledger.
+    A batch run has neither a checkpoint nor a ledger.
+
+    Parameters
+    ----------
+    spark
+        The session that runs the queries; its settings are not changed.  Required.
+    sql
+        The text of a job, or the `Path` of its file.  Required.
+    to
+        The folder to write to; a job of several statements gets a folder below it for each.  None (default) writes
+        to the sinks of the job, where no stream may have written.
+    root
+        The folder that relative paths of the job start at.  The current folder by default.
+    variables
+        Values of ``${NAME}`` in the job; they take precedence over the environment.  None by default.
+    memory
+        The rows of streams and tables with the connector ``memory``, as for `run`.  None by default.
+
+    Examples
+    --------
+    ::
+
+        weft.streams.run_as_batch(spark, Path("streams/orders.sql"), to="check").rows("order_status")
     """
     plan = _plan(sql, root, variables)
     return run_batch(spark, plan, to=None if to is None else Path(to).absolute(), memory=memory)
 
 
 def explain(sql: str | Path, *, root: str | Path = ".", variables: Mapping[str, str] | None = None) -> JobExplanation:
-    """Return what a job does: bounds, state, when unmatched rows are emitted, the executor and why.  No JVM is started."""
+    """Return what a job does: bounds, state, when unmatched rows are emitted, the executor and why.
+
+    No JVM is started.  ``print`` shows the summary.
+
+    Parameters
+    ----------
+    sql
+        The text of a job, or the `Path` of its file.  Required.
+    root
+        The folder that relative paths of the job start at.  The current folder by default.
+    variables
+        Values of ``${NAME}`` in the job; they take precedence over the environment.  None by default.
+
+    Examples
+    --------
+    ::
+
+        print(weft.streams.explain(Path("streams/orders.sql")))
+    """
     return explain_job(_plan(sql, root, variables))
 
 

@@ -9,6 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import weft
@@ -85,6 +86,17 @@ SAME = AsofOrder("ts", "ts")
             "Tempo asofJoin",
             AsofSpec(BY, order=SAME, tolerance="10 seconds", skip_nulls=("bid", "ask")),
         ),
+        ({"tsPartitionVal": 10, "fraction": 0.5}, "Tempo asofJoin", AsofSpec(BY, order=SAME)),
+        (
+            {"on": "ts", "by": "symbol", "tolerance": 10},
+            "pandas merge_asof",
+            AsofSpec(BY, order=SAME, tolerance="10 seconds"),
+        ),
+        (
+            {"on": "ts", "by": "symbol", "tolerance": np.timedelta64(1500, "ms")},
+            "pandas merge_asof",
+            AsofSpec(BY, order=SAME, tolerance="1s 500ms"),
+        ),
     ],
 )
 def test_arguments_of_other_libraries_are_translated(
@@ -95,6 +107,12 @@ def test_arguments_of_other_libraries_are_translated(
     assert caught.value.code == "W0310"
     assert library in caught.value.message
     assert parsed(caught.value.help) == spec
+
+
+@pytest.mark.parametrize("method", ["interval_join", "window_join", "asof_join_all"])
+def test_keywords_of_other_libraries_are_errors_of_every_temporal_join(method: str) -> None:
+    with pytest.raises(ArgumentError, match="on="):
+        getattr(TRADES, method)([(QUOTES, AsofSpec(BY, order=SAME))] if "all" in method else QUOTES, on="symbol")
 
 
 @pytest.mark.parametrize("method", ["natural_asof", "join_asof"])

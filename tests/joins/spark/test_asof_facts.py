@@ -201,3 +201,11 @@ def test_a_word_that_is_no_statistics_is_told(spark: SparkSession) -> None:
     assert "did you mean 'sample'" in str(caught.value)
     with pytest.raises(JoinSpecError, match="statistics 'smaple' is not one of 'sample'"):
         left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics=wrong, order_check="ignore")
+
+
+@pytest.mark.parametrize("wide", [10, 10_000])
+def test_rows_from_python_have_the_size_of_their_values(spark: SparkSession, wide: int) -> None:
+    rows = [(i, chr(97 + i % 26) * wide) for i in range(3_000)]
+    size = facts_module.estimate_bytes(spark.createDataFrame(rows, "a long, b string").filter("a >= 0"))
+    assert size is not None
+    assert 0.5 * 3_000 * wide < size < 3 * 3_000 * (wide + 40)

@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import asof_layouts
 from join_cases import frame_of, rows_of
-from weft import AsofOrder, AsofSpec, asof_strategies, relation
+from weft import AsofOrder, AsofSpec, Relation, asof_strategies, relation
 from weft.errors import StrategyRefusedError
 from weft.joins.spark import asof_kernel
 from weft.testing import assert_rows_equal
@@ -91,7 +91,18 @@ def test_one_core_and_four_give_the_same(files: Path) -> None:
             assert_rows_equal([tuple(row) for row in plans[strategy]], asof_layouts.expected(strategy), COLUMNS)
 
 
-@pytest.mark.parametrize("strategy", asof_strategies())
+def wide(left: DataFrame, right: DataFrame, strategy: str) -> Relation:
+    """Return the join by a plan, or by `asof_join_all` with a second right side that must give the same values."""
+    spec = AsofSpec([("k", "k")], order=AsofOrder("t", "u"))
+    if strategy != "asof_join_all":
+        return relation(left).asof_join(relation(right), spec, strategy=strategy, order_check="ignore")
+    other = right.selectExpr("k", "u v", "note other")
+    parts: Any = [(relation(right), spec), (relation(other), AsofSpec([("k", "k")], order=AsofOrder("t", "v")))]
+    both = relation(left).asof_join_all(parts, order_check="ignore").df
+    return relation(both.filter("u <=> v AND note <=> other"))
+
+
+@pytest.mark.parametrize("strategy", [*asof_strategies(), "asof_join_all"])
 def test_wide_right_rows_that_thousands_of_left_rows_share(
     spark: SparkSession, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,13 +111,9 @@ def test_wide_right_rows_that_thousands_of_left_rows_share(
     count, width = 5000, 2000
     left = spark.range(count).selectExpr("if(id < 4900, 'A', 'B') k", "id t", "nullif(id % 7, 3) a")
     right = spark.range(2).selectExpr("'A' k", "id * 2000 u", f"repeat(id, {width}) note", "array(id, null) tags")
-    result = relation(left).asof_join(
-        relation(right),
-        AsofSpec([("k", "k")], order=AsofOrder("t", "u")),
-        strategy=strategy,
-        order_check="ignore",
+    summed = wide(left, right, strategy).df.selectExpr(
+        "k", "u", "substr(note, 1, 3) first", "length(note) n", "tags", "t", "a"
     )
-    summed = result.df.selectExpr("k", "u", "substr(note, 1, 3) first", "length(note) n", "tags", "t", "a")
     rows = summed.groupBy("k", "u", "first", "n", "tags").agg({"*": "count", "t": "sum", "a": "count"})
     found = {row[0:4]: (row["tags"], row["count(1)"], row["sum(t)"], row["count(a)"]) for row in rows.collect()}
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from weft.joins import choose
 from weft.joins.spark.asof_result import Search, measure_sizes
 from weft.joins.spark.asof_search import joined
 
@@ -22,6 +23,8 @@ RIGHT = {
     "b": pa.string(),
     "c": pa.struct([("x", pa.binary()), ("y", pa.int16())]),
 }
+PIECE = 16 * 1024**2
+POOLS: list[Any] = []  # a pool must live as long as what was allocated from it
 NAMES = ("k", "t", "a", "u", "b", "c", "here", "folded")
 
 
@@ -60,7 +63,7 @@ def sides(rng: random.Random) -> tuple[pa.Table, pa.Table]:
 
     left = [(*key_and_time(), rng.choice((None, [], ["p", None, "qq"]))) for _ in range(rng.randrange(40))]
     right = [
-        (*key_and_time(), rng.choice((None, "", "x" * 30)), rng.choice((None, {"x": b"12345", "y": 3})))
+        (*key_and_time(), rng.choice((None, "", "x" * 300)), rng.choice((None, {"x": b"12345", "y": 3})))
         for _ in range(rng.randrange(8))
     ]
     return table(LEFT, left), table(RIGHT, [r for r in right if r[0] is not None and r[1] is not None])
@@ -105,35 +108,77 @@ def test_rows_with_one_match_and_other_values_that_skip_nulls_are_folded_apart()
     assert set(folded.column("b").to_pylist()) == {"low", "high"}
 
 
-def test_a_wide_right_row_that_all_left_rows_share_is_sent_few_times() -> None:
-    count, width = 1_200_000, 2000
-    left = pa.table(
-        {
-            "k": pa.array(["A"]).take(pa.array(np.zeros(count, np.int64))),
-            "t": pa.array(np.arange(count)),
-            "a": pa.array(np.arange(count)),
-        }
+def arrived(columns: dict[str, Any]) -> pa.Table:
+    """Return a table in batches of 10,000 rows, as Spark sends it."""
+    whole = pa.table(columns)
+    parts = [whole.slice(a, 10_000) for a in range(0, len(whole), 10_000)]
+    return pa.Table.from_batches(
+        [pa.record_batch([pa.concat_arrays(c.chunks) for c in p.columns], NAMES[:4]) for p in parts]
     )
-    right = pa.table({"k": ["A"], "u": [0], "b": ["x" * width], "c": pa.array([7], pa.int64())})
-    held, piece = left.nbytes + right.nbytes, 1 << 24
-    pool, counted = pa.default_memory_pool(), pa.system_memory_pool()  # which nothing else uses
+
+
+def repeated(value: str, count: int) -> Any:
+    return pa.array([value]).take(pa.array(np.zeros(count, np.int64)))
+
+
+def check_memory(asked: Search, left: pa.Table, right: pa.Table, elements: int = 0) -> pa.Table:
+    """Join and compare the peak with what explain_join and the documents state for a task."""
+    held = left.nbytes + right.nbytes
+    pool, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.system_memory_pool())
+    POOLS.append(counted)
     pa.set_memory_pool(counted)
     tracemalloc.start()
     try:
-        result = joined(search(whole=1 << 27, piece=piece), left, right)
+        result = joined(asked, left, right)
         searched = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
         pa.set_memory_pool(pool)
+    assert "three times its share of both sides, 100 bytes a row and 32 MB" in choose._COSTS["kernel"]
+    assert held + counted.max_memory() < 3 * held + 2 * PIECE
+    assert searched < 100 * (len(left) + len(right) + elements)
+    return result
+
+
+@pytest.mark.parametrize("count", [1_200_000, 60_000, 8_000])
+def test_a_wide_right_row_that_all_left_rows_share_is_sent_few_times(count: int) -> None:
+    width = 2000
+    left = arrived({"k": repeated("A", count), "t": np.arange(count), "a": np.arange(count), "more": np.arange(count)})
+    right = arrived({"k": ["A"], "u": [0], "b": ["x" * width], "c": pa.array([7], pa.int64())})
+    result = check_memory(search(whole=1 << 27, piece=PIECE), left, right)
     folded = result.column("folded").combine_chunks()
+    assert set(result.column("b").to_pylist()) == {"x" * width}
+    assert max(batch.nbytes for batch in result.to_batches()) < 2 * PIECE
+    if count == 8_000:  # 16 MB as plain rows
+        assert folded.null_count == result.num_rows == count
+        return
     assert folded.null_count == 0
     assert len(folded.flatten()) == count
-    assert set(result.column("b").to_pylist()) == {"x" * width}
-    assert result.num_rows < 20  # plain rows would have 2.4 GB of the text
-    assert max(batch.nbytes for batch in result.to_batches()) < 2 * piece
-    # What explain_join says of a task: three times its share of both sides, and 100 bytes a row.
-    assert counted.max_memory() < 3 * held
-    assert searched < 100 * count
+    assert result.num_rows < 20  # plain rows would have up to 2.4 GB of the text
+
+
+def test_plain_rows_take_no_more_memory_than_their_right_values() -> None:
+    count, rights = 1_000_000, 300_000
+    left = arrived({"k": repeated("A", count), "t": np.arange(count), "a": np.arange(count), "more": np.arange(count)})
+    right = arrived(
+        {"k": repeated("A", rights), "u": np.arange(rights) * 3, "b": np.arange(rights), "c": np.arange(rights)}
+    )
+    result = check_memory(search(whole=1 << 27, piece=PIECE), left, right)
+    assert result.num_rows == count
+    assert result.column("folded").null_count == count
+
+
+@pytest.mark.parametrize("long", [1, 10, 1000])
+def test_nested_values_that_break_ties_take_little_memory(long: int) -> None:
+    count = 1_000_000 // long
+    rng = np.random.default_rng(1)
+    each = pa.StructArray.from_arrays(
+        [pa.array(rng.integers(0, 3, count * long)), repeated("s", count * long)], names=["x", "y"]
+    )
+    lists = pa.ListArray.from_arrays(pa.array(np.arange(0, count * long + 1, long), pa.int32()), each)
+    left = arrived({"k": repeated("A", 100), "t": np.arange(100), "a": np.arange(100), "more": np.arange(100)})
+    right = arrived({"k": repeated("A", count), "u": np.arange(count) // 20, "b": np.arange(count), "c": lists})
+    check_memory(search(whole=1 << 27, piece=PIECE, ties=(3,)), left, right, elements=count * long)
 
 
 def test_plain_rows_are_cut_by_bytes() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 import random
 import subprocess
 import sys
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +16,7 @@ import pytest
 
 from weft.core.types import LONG, Schema
 from weft.joins.resolve.resolved import AsOf, OutputColumn, ResolvedJoin, ResolvedKey
+from weft.joins.spark.asof_search import rank_values
 from weft.joins.spark.sides import numbers_by_partition, spark_hash
 from weft.testing import assert_rows_equal, reference_join
 
@@ -204,3 +208,45 @@ def test_null_keys_match_only_where_nulls_are_equal(*, nulls_equal: bool, expect
     left = pa.table({"k": pa.array([None], pa.int64()), "t": [5]})
     (row,) = joined(search, left, table([(None, 4, 7)])).to_pylist()
     assert (row["u"], row["v"]) == expected
+
+
+def comparable(value: Any) -> tuple[Any, ...]:
+    """Return something that compares as Spark compares arrays and structs: NULL first, NaN last."""
+    if value is None:
+        return (0,)
+    if isinstance(value, list | dict):
+        return (1, tuple(map(comparable, value.values() if isinstance(value, dict) else value)))
+    if isinstance(value, float):
+        return (1, math.isnan(value), 0.0 if math.isnan(value) else value + 0.0)
+    return (1, value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "leaves"),
+    [
+        (pa.float64(), (0.0, -0.0, 1.5, float("nan"), float("-inf"))),
+        (pa.string(), ("", "a", "ab", "\U0001f600", "\uffff")),
+        (pa.bool_(), (True, False)),
+        (pa.decimal128(9, 2), (Decimal("1.00"), Decimal("-1.00"))),
+        (pa.timestamp("us", "UTC"), (dt.datetime(2026, 1, 1, tzinfo=dt.UTC), dt.datetime(1960, 1, 1, tzinfo=dt.UTC))),
+        (pa.struct([("x", pa.int8()), ("y", pa.binary())]), ({"x": 1, "y": b"a"}, {"x": None, "y": b""})),
+        (pa.list_(pa.int16()), ([], [1], [1, None], [None, 1, 2, 3])),
+    ],
+)
+def test_nested_values_are_ranked_as_their_python_values_compare(kind: Any, leaves: tuple[Any, ...]) -> None:
+    rng = random.Random(str(kind))
+
+    def made() -> Any:
+        return rng.choice((None, *leaves))
+
+    for shape in (pa.list_(kind), pa.struct([("a", kind), ("b", pa.list_(kind))])):
+        for _ in range(30):
+            lists = [[made() for _ in range(rng.randrange(6))] for _ in range(rng.randrange(20))]
+            rows = lists if pa.types.is_list(shape) else [{"a": made(), "b": one} for one in lists]
+            values = pa.array([rng.choice((row, row, row, None)) for row in rows], shape)
+            keys = [comparable(value) for value in values.to_pylist()]
+            for part in (slice(None), slice(3, None)):
+                ranks = rank_values(values[part]).tolist()
+                order = {key: rank for rank, key in enumerate(sorted(set(keys[part])))}
+                found = {rank: n for n, rank in enumerate(sorted(set(ranks)))}
+                assert [found[rank] for rank in ranks] == [order[key] for key in keys[part]]

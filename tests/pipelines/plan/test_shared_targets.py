@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,20 +10,25 @@ import pytest
 from command_line import weft
 from engine_data import CONVERT, project_text, sample_workspace
 from pipelines import Site, site
-from staged_runs import opened
+from staged_runs import opened, staged_run
 from weft.core.calendar import GREGORIAN
 from weft.core.source import Source
 from weft.errors import ActivationError
+from weft.io.spark.session import Session
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import check_project
 from weft.pipelines.plan.shared_targets import list_sample_periods
 from weft.pipelines.run.prepare import prepare
+from weft.pipelines.run.resume import rerun, resume
+from weft.pipelines.store.records import RunFailure
 
 SOURCES: dict[str, str | None] = {
     "datasources/pg.yml": "datasource: {id: pg, name: pg, type: jdbc, options: {url: 'jdbc:postgresql://DB:5432/d'}}\n",
     "datasources/pg2.yml": "datasource: {id: pg2, name: pg2, type: jdbc, options: {url: 'jdbc:postgresql://db/d', schema: public}}\n",
+    "datasources/inside.yml": "datasource: {id: inside, name: inside, type: jdbc, options: {url: 'jdbc:postgresql://db/d?currentSchema=gl,public'}}\n",
+    "datasources/path.yml": "datasource: {id: path, name: path, type: jdbc, options: {url: 'jdbc:postgresql://db/d?options=-c%20search_path%3Dgl'}}\n",
     "datasources/lake.yml": "datasource: {id: lake, name: lake, type: table, options: {}}\n",
 }
 COLUMNS = "columns: [journal_id, _period]"
@@ -51,6 +57,9 @@ def outputs(tmp_path: Path, *destinations: str) -> Site:
         ("{datasource_id: lake, table: GL}", "{datasource_id: lake, table: gl}"),
         ("{datasource_id: lake, table: gl, schema: default}", "{datasource_id: lake, table: gl}"),
         ("{datasource_id: pg, table: gl}", "{datasource_id: pg2, table: gl}"),
+        ("{datasource_id: pg, table: t, schema: gl}", "{datasource_id: inside, table: t}"),
+        ("{datasource_id: path, table: t}", "{datasource_id: inside, table: t}"),
+        ("{datasource_id: pg, table: t}", "{datasource_id: inside, table: t, schema: public}"),
     ],
 )
 def test_two_outputs_to_one_place_are_refused_with_both_locations(tmp_path: Path, first: str, second: str) -> None:
@@ -76,6 +85,7 @@ def test_two_outputs_to_one_place_are_refused_with_both_locations(tmp_path: Path
         ("{datasource_id: pg, table: GL}", "{datasource_id: pg, table: gl}"),
         ("{datasource_id: pg, table: gl}", "{datasource_id: pg, table: gl, schema: other}"),
         ("{datasource_id: pg, table: gl}", "{datasource_id: lake, table: gl}"),
+        ("{datasource_id: pg, table: t}", "{datasource_id: inside, table: t}"),
     ],
 )
 def test_outputs_to_different_places_are_not(tmp_path: Path, first: str, second: str) -> None:
@@ -280,6 +290,40 @@ def test_two_projects_with_one_target_are_reported(
                     prepare(workspace, project, "2026-01", store=store)
         else:
             assert prepare(workspace, workspace.projects[0], "2026-01", store=store)
+
+
+def test_a_run_is_not_repeated_where_another_project_writes_by_now(tmp_path: Path) -> None:
+    root = two_projects(tmp_path, output(10, "{path: out/x}"), output(10, "{path: out/y}"))
+    with opened(root) as store:
+        run = staged_run(root, store).run_id
+        store.fail(run, RunFailure(operation_order=None, code="W1502", message="it died", detail=""))
+
+        def started() -> Session:
+            raise StartedError
+
+        def repeat() -> None:
+            rerun(run, workspace=load_workspace(root).workspace, store=store, session=started)
+
+        for again in (repeat, lambda: resume(run, root=root, store=store, session=started)):
+            write_elsewhere(root, "{path: out/y}")
+            with pytest.raises(StartedError):
+                again()
+            for same in ("{path: out/x}", "{datasource_id: late, table: x}"):  # which the run does not know
+                write_elsewhere(root, same)
+                with pytest.raises(ActivationError, match=r"W1419.*'other'"):
+                    again()
+
+
+class StartedError(Exception):
+    """Everything was checked, and the run would begin."""
+
+
+def write_elsewhere(root: Path, destination: str) -> None:
+    file = root / "projects" / "other.yml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(re.sub(r"destination: \{.*?\}", f"destination: {destination}", text), encoding="utf-8")
+    late = "datasource: {id: late, name: late, type: parquet, options: {path_prefix: out}}\n"
+    (root / "datasources" / "late.yml").write_text(late, encoding="utf-8")
 
 
 def test_what_an_earlier_release_began_is_still_planned_for_recovery(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from weft.core import types
 from weft.errors import ScenarioError
+from weft.expr.values import fit
 from weft.pipelines.scenarios.compare import Comparing, compare_rows, describe_mismatch, metadata_mismatches
 from weft.pipelines.scenarios.values import cell_text, equal, fits, typed_value
 
@@ -159,6 +160,22 @@ def test_nothing_is_rounded() -> None:
     assert fits(Decimal("1.50"), types.Decimal(3, 2))
     assert not fits(Decimal("1.505"), types.Decimal(18, 2))
     assert not fits(Decimal(10), types.Decimal(3, 2))
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(38, 0), (38, 10), (38, 38), (29, 1), (28, 28), (1, 0), (1, 1)])
+def test_the_longest_number_of_a_type_fits_and_the_next_one_does_not(precision: int, scale: int) -> None:
+    dtype = types.Decimal(precision, scale)
+    for sign in (0, 1):
+        longest = Decimal((sign, (9,) * precision, -scale))
+        assert fits(longest, dtype)
+        assert fit(longest, dtype) == longest
+        assert not fits(Decimal((sign, (1, *(0,) * precision), -scale)), dtype)  # one more digit before the point
+        assert not fits(Decimal((sign, (*(9,) * precision, 9), -scale - 1)), dtype)  # one more digit after it
+
+
+@pytest.mark.parametrize("number", ["1e38", "1e400", "1e9999", "-1e38", "1234567890123456789012345678.12345678901"])
+def test_a_number_that_is_too_large_does_not_fit(number: str) -> None:
+    assert not fits(Decimal(number), types.Decimal(38, 10))
 
 
 def test_values_are_shown_as_files_have_them() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from engine_data import GL_ID
+from command_line import weft
+from engine_data import GL_ID, project_text, sample_workspace
+from engine_runs import opened, ran
 from pipelines import (
     WRITE_ALL,
     env_of,
@@ -337,6 +340,38 @@ def test_a_small_side_is_broadcast_and_nothing_else_changes(spark: SparkSession,
     merged, same = plan_of(broadcast="false")
     assert "SortMergeJoin" in merged
     assert rows == same
+
+
+def test_the_broadcast_that_is_printed_is_the_hint_that_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joins = (
+        FX
+        + join("b", "budgets", "cost_center_code = b.cost_center_code", on_multiple="all")
+        + join("never", "exchange_rates", ON.replace("fx.", "never."), broadcast="false")
+        + join("always", "exchange_rates", ON.replace("fx.", "always."), broadcast="true")
+        + join("day", "exchange_rates", ON.replace("fx.", "day."), as_of="posting_date", on_multiple="all")
+    )
+    text = update(joins=joins, usd="fx.rate + never.rate + always.rate + day.rate + b.amount")
+    project = project_text([text, WRITE_ALL])
+    root = sample_workspace(tmp_path, {"projects/fx_reporting.yml": project, "scenarios/ts03_fx.yml": None})
+    # The rates have 422 bytes and the budgets 295, so one of them is small.
+    monkeypatch.setattr("weft.pipelines.plan.explain.BROADCAST_UP_TO", 300)
+    hints: list[bool | None] = []
+
+    def lower(left: Any, right: Any, resolved: Any, choice: Any) -> Any:
+        analyzed = right._jdf.queryExecution().analyzed().toString()
+        found = re.search(r"ResolvedHint \(strategy=(\w+)\)", analyzed)
+        hints.append(None if found is None else found[1] == "broadcast")
+        return lowering.lower(left, right, resolved, choice)
+
+    monkeypatch.setattr("weft.pipelines.spark.joins.lower", lower)
+    planned = weft("plan", "fx_reporting", "-p", "2026-01", "--json", root=root).data["joins"]
+    with opened(root) as store:
+        report = ran(root, store, spark)
+    assert report.ok, report.diagnostics
+    assert [j["broadcast"] for j in planned] == [False, True, False, True, None]
+    assert hints == [j["broadcast"] for j in planned]
 
 
 def test_no_table_is_opened_when_a_join_is_wrong(tmp_path: Path) -> None:

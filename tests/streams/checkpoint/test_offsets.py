@@ -173,9 +173,12 @@ def other_files(spark: Path) -> None:
     write(spark / "sources" / "0" / str(LAST), f"v1\n{json.dumps(entry)}")
 
 
-@pytest.mark.parametrize("change", [another_query, another_plan, lost_sources, other_files])
+CHANGES = [(another_query, False), (another_plan, True), (lost_sources, True), (other_files, False)]
+
+
+@pytest.mark.parametrize(("change", "is_incomplete"), CHANGES)
 def test_a_batch_that_read_something_else_than_its_commit_says_is_refused(
-    checkpoint: Checkpoint, change: Callable[[Path], None]
+    checkpoint: Checkpoint, change: Callable[[Path], None], *, is_incomplete: bool
 ) -> None:
     change(checkpoint.spark)
     with pytest.raises(StreamError, match=f"disagree about batch {LAST}") as caught:
@@ -185,7 +188,60 @@ def test_a_batch_that_read_something_else_than_its_commit_says_is_refused(
     with pytest.raises(StreamError, match=f"disagree about batch {LAST}"):
         check_reading(checkpoint, read_manifest(checkpoint, LAST))
     without_records(checkpoint)
+    if is_incomplete:
+        with pytest.raises(StreamError, match="does not list all files of the plan"):
+            check_offsets(checkpoint)
+    else:
+        check_offsets(checkpoint)
+
+
+def quiet_source(spark: Path) -> None:
+    """Make the last two batches read source 1 only."""
+    for batch in (LAST - 1, LAST):
+        plan(spark, batch, '{"logOffset":1}', f'{{"logOffset":{batch}}}')
+        (spark / "sources" / "0" / str(batch)).unlink()
+
+
+def lost_quiet_source(spark: Path) -> None:
+    shutil.rmtree(spark / "sources" / "0")
+
+
+def lost_entry(spark: Path) -> None:
+    (spark / "sources" / "0" / "0").unlink()
+
+
+def lost_newest_entry(spark: Path) -> None:
+    (spark / "sources" / "0" / "1").unlink()
+
+
+@pytest.mark.parametrize("damage", [lost_quiet_source, lost_entry, lost_newest_entry])
+def test_files_of_a_source_without_new_rows_are_not_forgotten(
+    checkpoint: Checkpoint, damage: Callable[[Path], None]
+) -> None:
+    """The last batch read nothing of source 0: its commit says nothing about the files that were read before."""
+    quiet_source(checkpoint.spark)
+    manifest = read_manifest(checkpoint, LAST)
+    write_manifest(checkpoint, replace(manifest, read=describe_reading(checkpoint.spark, LAST)))
     check_offsets(checkpoint)
+    damage(checkpoint.spark)
+    with pytest.raises(StreamError, match=r"'spark/sources/0' does not list all files of the plan") as caught:
+        check_offsets(checkpoint)
+    assert caught.value.code == "W2202"
+    assert "--fresh" in caught.value.help
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before the first commit", "after a commit"])
+def test_a_planned_batch_whose_files_are_lost_is_refused(
+    tmp_path: Path, checkpoint: Checkpoint, *, first: bool
+) -> None:
+    """Spark would run the planned batch again without rows, and take its files for read."""
+    at = create_checkpoint(tmp_path / "new", replace(read_job_record(checkpoint), id="")) if first else checkpoint
+    batch = 0 if first else LAST + 1
+    plan(at.spark, batch)
+    check_offsets(at)
+    (at.spark / "sources" / "1" / str(batch)).unlink()
+    with pytest.raises(StreamError, match=r"'spark/sources/1'"):
+        check_offsets(at)
 
 
 def test_a_committed_batch_that_comes_again_with_other_files_is_refused(checkpoint: Checkpoint) -> None:

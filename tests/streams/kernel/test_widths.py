@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 
 from kernel_runs import Kernel, arrivals, interval
+from kernel_runs import joined as joined_by
 from weft.streams.kernel import keys as module
 from weft.streams.kernel.gate import Arrivals
 from weft.streams.kernel.keys import number_keys, row_widths
 from weft.streams.kernel.redrive import find_corrections
 from weft.streams.kernel.segments import Segment
-from weft.streams.kernel.spec import NEVER, Clock, JoinTask, Residual
+from weft.streams.kernel.spec import FOREVER, NEVER, Clock, JoinTask, Reach, Residual
 from weft.streams.kernel.transition import check_size, empty_state, step
 
 TEXTS = pa.schema([("k0", pa.string()), ("v", pa.string())])
@@ -123,6 +124,57 @@ def test_a_million_candidates_with_long_keys_overflow_no_column() -> None:
     task = interval(0, 0, residual=condition)
     left = texts([("k" * 2000, 0, str(n)) for n in range(1200)])
     right = texts([("k" * 2000, 0, str(n + 1199)) for n in range(1000)])
+    assert sum(batch.num_rows for batch in joined(task, left, right)) == 1
+
+
+def sessions(residual: Residual, *, final: bool) -> JoinTask:
+    return joined_by(Reach(kind="session", gap=10), emit="final" if final else "changes", residual=residual)
+
+
+@pytest.mark.parametrize("final", [False, True], ids=["changes", "final"])
+def test_pairs_of_a_session_are_compared_piece_by_piece(monkeypatch: pytest.MonkeyPatch, *, final: bool) -> None:
+    monkeypatch.setattr(module, "MAX_PIECE_BYTES", 100_000)
+    seen: list[int] = []
+    real = Segment.child
+
+    def watched(self: Segment, name: str, places: Any = None) -> Any:
+        column = real(self, name, places)
+        if name == "v":
+            seen.append(column.nbytes)
+        return column
+
+    monkeypatch.setattr(Segment, "child", watched)
+    condition = Residual(program=("<>", ("ref", "left", "v"), ("ref", "right", "v")))
+    left, right = texts([("a", n % 10, "x") for n in range(300)]), texts([("a", 5, f"{n:0500}") for n in range(50)])
+    task = sessions(condition, final=final)
+    state, none, rows = empty_state(task, TEXTS, TEXTS), texts([]), 0
+    for batch, (clock, sides) in enumerate(((NEVER, (left, right)), (FOREVER, (none, none)))):
+        both = Clock(left=clock, right=clock)
+        done = step(task, state, *sides, both, batch=batch, watermark=clock, wall_clock=0)
+        rows, state = rows + sum(out.num_rows for out in done.out), done.state
+    assert rows == 300 * 50
+    assert max(seen) < 110_000
+
+
+def test_rows_of_a_session_reach_a_condition_in_pieces() -> None:
+    """A condition that is evaluated row by row gets as many rows at once as in every other join."""
+    seen: list[int] = []
+
+    def unequal(left: Any, right: Any) -> Any:
+        seen.append(len(left))
+        return [a["v"] != b["v"] for a, b in zip(left, right, strict=True)]
+
+    task = sessions(Residual(rows=unequal), final=False)
+    some = texts([("a", n, str(n)) for n in range(400)])
+    assert sum(batch.num_rows for batch in joined(task, some, some)) == 400 * 400 - 400
+    assert max(seen) <= module.MAX_PIECE_ROWS
+
+
+def test_a_million_pairs_of_a_session_overflow_no_column() -> None:
+    """1,200 x 1,000 rows of one session with a string of 2 kB: each pair repeats the strings of both sides."""
+    task = sessions(Residual(program=("=", ("ref", "left", "v"), ("ref", "right", "v"))), final=False)
+    left = texts([("a", 0, f"{n:02000}") for n in range(1200)])
+    right = texts([("a", 0, f"{n + 1199:02000}") for n in range(1000)])
     assert sum(batch.num_rows for batch in joined(task, left, right)) == 1
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import weft.streams
 from stream_checkpoints import BATCHES, SQL, as_set, run
 from stream_spark import job_of, run_memory
 from weft.errors import ConnectorError
@@ -54,6 +56,25 @@ def test_csv_has_a_header_and_a_sealed_sink_without_rows_has_its_columns(spark: 
         "a;1;2026-01-15T10:00:02.000000Z",
         "b;1;",
     ]
+
+
+@pytest.mark.parametrize("header", ["true", "false"])
+@pytest.mark.parametrize("as_batch", [False, True], ids=["stream", "batch"])
+def test_the_report_reads_csv_as_the_sink_writes_it(
+    spark: SparkSession, tmp_path: Path, header: str, *, as_batch: bool
+) -> None:
+    options = f"'delimiter' = ';', 'quote' = '|', 'header' = '{header}', 'null.value' = 'none'"
+    job = (
+        "CREATE STREAM texts (n INT, s STRING) WITH ('connector' = 'memory');"
+        "CREATE STREAM copied WITH ('path' = 'out', 'format' = 'csv', OPTIONS) AS SELECT t.n, t.s AS `a``b` FROM texts t"
+    ).replace("OPTIONS", options)
+    values = ["x;y", "x,y", "|q|", "", None, "two\nlines", " ", "  a ", '"']
+    memory = {"texts": [[{"n": n, "s": value} for n, value in enumerate(values)]]}
+    run = weft.streams.run_as_batch if as_batch else partial(weft.streams.run, final=True)
+    report = run(spark, job, root=tmp_path, memory=memory)
+    rows = report.rows("copied")
+    assert sorted((tuple(row) for row in rows), key=str) == [(str(n), value) for n, value in enumerate(values)]
+    assert rows[0].__fields__ == ["n", "a`b"]
 
 
 def test_a_console_is_told_after_the_commit(spark: SparkSession, tmp_path: Path) -> None:

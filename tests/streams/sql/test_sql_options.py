@@ -259,6 +259,16 @@ def test_the_connector_and_the_format_follow_from_what_is_said(
     assert (spec["connector"], spec.get("format")) == (connector, format)
 
 
+@pytest.mark.parametrize("connector", ["'path' = 'out', 'format' = 'csv'", "'connector' = 'memory'"])
+def test_a_sink_has_no_zone_because_times_are_written_in_utc(connector: str) -> None:
+    sink = f"CREATE STREAM out WITH ({connector}, 'timestamp.zone' = 'Europe/Paris') AS {JOIN}"
+    with pytest.raises(StreamSqlError) as caught:
+        read_spec(STREAMS + sink)
+    assert caught.value.code == "W2005"
+    assert caught.value.message == "a sink has no option 'timestamp.zone'"
+    assert caught.value.help == "it is an option of an input stream and of a table"
+
+
 def test_the_defaults_of_a_connector_are_filled_in_and_no_others() -> None:
     assert dict(stream("'path' = 'a.json'").connector) == {
         "connector": "files", "path": "a.json", "format": "json", "timestamp.zone": "UTC",

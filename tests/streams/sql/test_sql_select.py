@@ -173,7 +173,7 @@ def test_the_options_of_a_join_may_stand_with_the_sink() -> None:
     ).statements[0]
     assert isinstance(spec.joins[0].form, WindowSpec)
     assert spec.joins[0].retention == Duration.parse("2h")
-    assert dict(spec.sink.connector) == {"connector": "memory", "timestamp.zone": "UTC", "mode": "append"}
+    assert dict(spec.sink.connector) == {"connector": "memory", "mode": "append"}
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,7 @@ def test_the_sample_job_becomes_specs() -> None:
     (statement,) = job.statements
     assert (statement.name, statement.first, statement.emit) == ("order_status", ("orders", "o"), "changes")
     assert dict(statement.sink.connector) == {
-        "connector": "files", "path": "out/order_status", "format": "parquet", "timestamp.zone": "UTC",
-        "mode": "append",
+        "connector": "files", "path": "out/order_status", "format": "parquet", "mode": "append",
     }  # fmt: skip
     assert dict(job.settings) == {"trigger": Duration.parse("1s"), "checkpoint": ".weft/streams/orders"}
 

@@ -99,7 +99,7 @@ def check_packages() -> Iterator[Check]:
     """Check the packages that every run needs."""
     from weft.joins.spark.workers import DRIVER_NEEDS, parse_release
 
-    for name, oldest in {"pyspark": "4.3", **DRIVER_NEEDS}.items():
+    for name, oldest in {"pyspark": "4.0", **DRIVER_NEEDS}.items():
         help = f"{shlex.quote(sys.executable)} -m pip install '{name}>={oldest}'"
         try:
             installed = str(import_module(name).__version__)

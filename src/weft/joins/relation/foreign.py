@@ -93,8 +93,8 @@ class _Translation:
         return []
 
     def _keys(self) -> list[tuple[str, str]]:
-        lefts = self._names("left_by", "by_left", "by", "tsPartitionVal")
-        rights = self._names("right_by", "by_right", "by", "tsPartitionVal")
+        lefts = self._names("left_by", "by_left", "by")
+        rights = self._names("right_by", "by_right", "by")
         if lefts or rights or self._names("on", "left_on", "right_on"):
             return list(zip(lefts or rights, rights or lefts, strict=False))
         times = set(self._order())  # no keys are given: the help names those of a natural join
@@ -109,6 +109,12 @@ class _Translation:
     def _time(side: Frame) -> str:
         """Return the first time column of a side: probably the order column."""
         return next((f.name for f in side.schema.fields if f.dtype.is_temporal), "event_ts")
+
+    def _counts_seconds(self) -> bool:
+        """Whether a number as tolerance means seconds: Tempo counts them, and no time has a distance without a unit."""
+        order = self.left.schema.find(self._order()[0])
+        is_time = order is not None and self.left.schema.fields[order].dtype.is_temporal
+        return is_time or any(n in _TEMPO for n in self.arguments)
 
     def _collide(self) -> bool:
         """Whether the two sides share a column that is neither a key nor a time, and needs a suffix."""
@@ -125,7 +131,7 @@ class _Translation:
         if direction not in (None, "backward"):
             options["direction"] = repr(direction)
         if arguments.get("tolerance") is not None:
-            options["tolerance"] = _distance(arguments["tolerance"], seconds=any(n in _TEMPO for n in arguments))
+            options["tolerance"] = _distance(arguments["tolerance"], seconds=self._counts_seconds())
         elif direction == "nearest":  # other libraries allow any distance by default
             options["tolerance"] = "'unbounded'"
         if arguments.get("allow_exact_matches") is False:
@@ -144,7 +150,9 @@ class _Translation:
 
 
 def _distance(value: Any, *, seconds: bool) -> str:
-    """Return a tolerance as Weft writes it; Tempo counts seconds."""
+    """Return a tolerance as Weft writes it."""
+    if type(value).__name__ == "timedelta64":  # numpy's, which need not be imported to be recognised
+        value = value.astype("timedelta64[us]").item()
     if seconds and not isinstance(value, bool) and isinstance(value, int | float):
         return repr(f"{value} seconds")
     if isinstance(value, dt.timedelta):

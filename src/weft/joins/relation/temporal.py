@@ -336,7 +336,7 @@ class TemporalJoins(Frame):
     def interval_join(
         self,
         other: Frame,
-        spec: IntervalSpec,
+        spec: IntervalSpec | None = None,
         /,
         *,
         project: JoinProjection | None = None,
@@ -378,13 +378,14 @@ class TemporalJoins(Frame):
             1   2026-01-01  2026-01-02
         """
         _expect(spec, IntervalSpec, "interval_join", unexpected)
+        assert isinstance(spec, IntervalSpec)  # noqa: S101  # what _expect has checked
         right, project = check_relation(other, "interval_join"), resolve_projection(project, suffixes)
         return join_frames(self, right, spec, project=project, stats=stats, on_null_time=on_null_time)
 
     def window_join(
         self,
         other: Frame,
-        spec: WindowSpec,
+        spec: WindowSpec | None = None,
         /,
         *,
         project: JoinProjection | None = None,
@@ -426,6 +427,7 @@ class TemporalJoins(Frame):
             u1    10:05  10:40
         """
         _expect(spec, WindowSpec, "window_join", unexpected)
+        assert isinstance(spec, WindowSpec)  # noqa: S101  # what _expect has checked
         right, project = check_relation(other, "window_join"), resolve_projection(project, suffixes)
         return join_frames(self, right, spec, project=project, stats=stats, on_null_time=on_null_time)
 
@@ -435,6 +437,7 @@ class TemporalJoins(Frame):
         /,
         *,
         order_check: OrderCheck = "ignore",
+        **unexpected: Any,
     ) -> Self:
         """As-of joins with several right relations in one shuffle.
 
@@ -462,6 +465,7 @@ class TemporalJoins(Frame):
                 ]
             )
         """
+        refuse_keywords("asof_join_all", unexpected, AsofSpec, ("order_check",))
         # The steps of `join_frames` for several right sides: specs, resolve, choose, lower, Relation.
         inputs = [_check_part(part, number) for number, part in enumerate(_check_parts(parts), start=1)]
         for right, _, _ in inputs:

@@ -12,8 +12,8 @@ The JVM does not sort rows by key and time, which is the most expensive step of 
 instead rows are sent to Python and back.  A key or time that is also a column of the result is sent
 once.  A task holds one group of both sides at a time.  There are as many groups as shuffle
 partitions, and a group of more than ``HELD`` bytes (a heavy key) is an error with advice.  The result
-of a group is bounded too: above ``WHOLE`` bytes a right row is returned once with a list of its left
-rows, and Spark unfolds the list row by row.
+of a group is bounded too: if its right values have more bytes than the group and than ``PIECE``, or than
+``WHOLE``, a right row is returned once with a list of its left rows, and Spark unfolds the list row by row.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FIRST_KEY = 2  # after the group and the time
 HELD = 2 * 1024**3
 """How many bytes of both sides together one group may have."""
 WHOLE = 128 * 1024**2
-"""How many bytes the result of a group may have as plain rows; a larger one is folded."""
+"""How many bytes the right values of plain rows may have, and the left rows in a list beside a large right row."""
 PIECE = 16 * 1024**2
 """How many bytes of a result are sent to Spark at once, unless a single row has more."""
 _MANY, _PLAIN = "__weft_folded", "__weft_plain"

@@ -1,8 +1,9 @@
 """The rows that an as-of search returns to Spark, as Arrow tables of bounded size.
 
 A right row may be the match of any number of left rows, so the result can be far larger than both
-sides together.  Above ``Search.whole`` bytes it is therefore returned folded: a right row once, with the
-left rows that it was chosen for in a list, which Spark unfolds row by row::
+sides together.  If its right values have more bytes than both sides, or than a piece if that is more, it is
+therefore returned folded: a right row once, with the left rows that it was chosen for in a list, which
+Spark unfolds row by row::
 
     k  t  u  note  folded                 k  t  u  note
     A  7  5  xxx   NULL            is     A  7  5  xxx
@@ -44,23 +45,37 @@ class Search(NamedTuple):
     piece: int
 
 
-def build_result(search: Search, left: pa.Table, right: pa.Table, matches: Any, skipped: dict[int, Any]) -> pa.Table:
-    """Return the joined rows in record batches of bounded size, folded where they are many times the input."""
-    # An upper bound first, which needs no size of each left row: most results are small.
-    sizes = {i: measure_sizes(right.column(i)) for i in search.right_out}
-    most = sum(int(size.max(initial=0)) for size in sizes.values()) * len(left) + left.nbytes
-    if most <= search.piece:
+def build_result(
+    search: Search, left: pa.Table, right: pa.Table, matches: Any, skipped: dict[int, Any], held: int
+) -> pa.Table:
+    """Return the joined rows in record batches of bounded size, folded where their right values outgrow the input.
+
+    `held` is the size of both sides.  Left values take no memory of their own in plain rows, because pieces of a table
+    share its buffers.
+    """
+    sizes = _sum_right_sizes(search, right, matches, skipped)
+    most = sum(int(size.max(initial=0)) for _, size in sizes) * len(left)
+    if most + left.nbytes <= search.piece:
         return pa.Table.from_batches([_rows(search, left, right, matches, skipped)])
     theirs = np.zeros(len(left), dtype=np.int64)
-    for i, size in sizes.items():
-        rows = skipped.get(i, matches)
+    for rows, size in sizes:
         theirs += np.where(rows >= 0, size[rows], 0) if len(size) else 0
-    ours = sum((measure_sizes(column) for column in left.columns), np.zeros(len(left), dtype=np.int64))
-    if int(theirs.sum()) + int(ours.sum()) > search.whole:
+    ours = sum_sizes(left.columns, len(left))
+    if int(theirs.sum()) > min(max(held, search.piece), search.whole):
         return _folded(search, left, right, matches, skipped, ours, theirs)
-    whole = _rows(search, left, right, matches, skipped)
     ends = _ends(ours + theirs, search.piece)
-    return pa.Table.from_batches([whole.slice(a, b - a) for a, b in zip([0, *ends], ends, strict=False)])
+    batches = [
+        _rows(search, left.slice(a, b - a), right, matches[a:b], {i: rows[a:b] for i, rows in skipped.items()})
+        for a, b in zip([0, *ends], ends, strict=False)
+    ]
+    return pa.Table.from_batches(batches)
+
+
+def _sum_right_sizes(search: Search, right: pa.Table, matches: Any, skipped: dict[int, Any]) -> list[tuple[Any, Any]]:
+    """Return for each choice of right rows the sizes of the values that it gives."""
+    alone = [(rows, sum_sizes([right.column(i)], len(right))) for i, rows in skipped.items() if i in search.right_out]
+    common = [right.column(i) for i in search.right_out if i not in skipped]
+    return [(matches, sum_sizes(common, len(right))), *alone]
 
 
 def _rows(search: Search, left: pa.Table, right: pa.Table, matches: Any, skipped: dict[int, Any]) -> pa.RecordBatch:
@@ -138,6 +153,14 @@ def _ends(sizes: Any, most: int) -> list[int]:
         start = max(int(np.searchsorted(total, total[start] + most, side="right")) - 1, start + 1)
         ends.append(start)
     return ends
+
+
+def sum_sizes(columns: list[Any], rows: int) -> Any:
+    """Return how many bytes each row of some columns has in Arrow's memory."""
+    total = np.zeros(rows, dtype=np.int64)
+    for column in columns:
+        total += measure_sizes(column)
+    return total
 
 
 def measure_sizes(column: Any) -> Any:

@@ -46,6 +46,7 @@ def join_group(search: Search) -> Callable[[pa.Table, pa.Table], pa.Table]:
 
 def joined(search: Search, left: pa.Table, right: pa.Table) -> pa.Table:
     """Return left rows with the columns of their right row, or with NULLs."""
+    held = left.nbytes + right.nbytes
     left, right = left.combine_chunks(), right.combine_chunks()
     usable = _usable(search, left)
     left_codes, right_codes = _codes(search, left, right)
@@ -62,7 +63,7 @@ def joined(search: Search, left: pa.Table, right: pa.Table) -> pa.Table:
         kept = np.flatnonzero(matches >= 0)
         left, matches = left.take(pa.array(kept)), matches[kept]
         skipped = {c: rows[kept] for c, rows in skipped.items()}
-    return build_result(search, left.select(list(search.left_out)), right, matches, skipped)
+    return build_result(search, left.select(list(search.left_out)), right, matches, skipped, held)
 
 
 def _usable(search: Search, left: pa.Table) -> Any:
@@ -185,26 +186,61 @@ def _sortable_column(values: Any) -> Any:
     """Return values that Arrow sorts, in the order in which Spark does."""
     if pa.types.is_floating(values.type):
         return pa.array(numbers(values))
-    if not pa.types.is_nested(values.type):
-        return values
-    keys = [_sortable(value) for value in cast_to_utc(values).to_pylist()]
-    ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
-    return pa.array([ranks[key] for key in keys], pa.int64())
+    return pa.array(rank_values(cast_to_utc(values))) if pa.types.is_nested(values.type) else values
 
 
-def _sortable(value: Any) -> tuple[Any, ...]:
-    """Return something that compares as Spark compares arrays and structs: NULL first, NaN last.
+def rank_values(values: Any) -> Any:
+    """Return numbers that compare as Spark compares arrays, structs and what is in them: NULL first, NaN last.
 
-    >>> sorted([[1, None], None, [1], [0.5], [float("nan")]], key=_sortable)
-    [None, [0.5], [1], [1, None], [nan]]
+    Python objects would need many times the memory of the values.
+
+    >>> rank_values(pa.array([[1, None], None, [1], [], [0.5], [float("nan")], [1]])).tolist()
+    [4, 0, 3, 1, 2, 5, 3]
     """
-    if value is None:
-        return (0,)
-    if isinstance(value, list | dict):
-        return (1, tuple(map(_sortable, value.values() if isinstance(value, dict) else value)))
-    if isinstance(value, float):
-        return (1, value != value, 0.0 if value != value else value + 0.0)  # noqa: PLR0124  # NaN
-    return (1, value)
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    here = values.is_valid().to_numpy(zero_copy_only=False)
+    if pa.types.is_struct(values.type):
+        ranks = np.zeros(len(values), dtype=np.int64)
+        for column in values.flatten():
+            ranks = _rank_pairs(ranks, rank_values(column))
+    elif pa.types.is_nested(values.type):
+        ranks = _rank_lists(values, here)
+    else:
+        leaves = pa.array(numbers(values)) if pa.types.is_floating(values.type) else values
+        encoded = leaves.dictionary_encode(null_encoding="encode")
+        order = pc.sort_indices(encoded.dictionary).to_numpy()
+        ranks = np.argsort(order)[encoded.indices.to_numpy()]
+    return np.where(here, ranks + 1, 0)
+
+
+def _rank_pairs(first: Any, second: Any) -> Any:
+    """Return the ranks of pairs of numbers; numbers are at least -1 and fewer than 2**31."""
+    return np.unique(first * (int(second.max(initial=0)) + 2) + second, return_inverse=True)[1]
+
+
+def _rank_lists(values: Any, here: Any) -> Any:
+    """Return the ranks of lists: neighbours become one rank until each list has at most one.
+
+    A list that ended is less than any element, so that [a] is before [a, b]::
+
+        [3, 1, 2]  [3, 1]      ranks of (3, 1), (2, end) and (3, 1)
+        [1, 0]     [1]         ranks of (1, 0) and (1, end)
+        [1]        [0]
+    """
+    lengths = np.where(here, np.diff(values.offsets.to_numpy()), 0)
+    ranks = rank_values(values.flatten())
+    while lengths.max(initial=0) > 1:
+        halves = (lengths + 1) // 2
+        starts = np.cumsum(lengths) - lengths
+        inside = np.arange(int(halves.sum())) - np.repeat(np.cumsum(halves) - halves, halves)
+        left = np.repeat(starts, halves) + 2 * inside
+        ended = 2 * inside + 1 >= np.repeat(lengths, halves)
+        second = np.where(ended, -1, ranks[np.where(ended, left, left + 1)])
+        ranks, lengths = _rank_pairs(ranks[left], second), halves
+    one = np.full(len(lengths), -1, dtype=np.int64)
+    one[lengths > 0] = ranks
+    return one + 1
 
 
 def _backward(search: Search, packed: Any, wanted: Any) -> Any:

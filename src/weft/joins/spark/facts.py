@@ -72,15 +72,14 @@ def estimate_bytes(df: DataFrame) -> int | None:
 _ONE_TO_ONE = frozenset(
     "Project Filter Sort GlobalLimit LocalLimit Aggregate Repartition RepartitionByExpression LogicalRDD".split()
 )
-_BATCH_ROWS = 1024
 _ROWS_OF_PYTHON = ("MapPartitionsRDD", "PythonRDD")
 
 
 def _local_bytes(plan: Any) -> int | None:
-    """Return an upper bound for rows that ``createDataFrame`` got from Python; Spark has no estimate for them.
+    """Return the size of rows that ``createDataFrame`` got from Python; Spark has no estimate for them.
 
-    PySpark sends them in batches of up to 1024 rows, and counts no rows but has the batches.  A row has the
-    size that Spark takes for rows of its types.
+    The driver holds these rows as serialised batches until a job needs them.  Their real size counts: a string
+    may be far longer than the 20 bytes that Spark assumes for one.
     """
     node = plan  # only through steps that add no rows
     while node.children().size() == 1 and node.getClass().getSimpleName() in _ONE_TO_ONE:
@@ -92,8 +91,9 @@ def _local_bytes(plan: Any) -> int | None:
         rdd = rdd.dependencies().apply(0).rdd()
     if rdd.getClass().getSimpleName() != "ParallelCollectionRDD":
         return None
-    batches = sum(int(part.values().size()) for part in rdd.partitions())
-    return batches * _BATCH_ROWS * int(node.schema().defaultSize())
+    # The first batch of a partition stands for the others: py4j copies each batch to Python to tell its length.
+    filled = [values for part in rdd.partitions() if (values := part.values()).size()]
+    return sum(int(values.size()) * len(values.head()) for values in filled)
 
 
 def size_in(plan: str) -> int | None:

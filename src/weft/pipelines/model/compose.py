@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -22,9 +23,19 @@ from ruamel.yaml.events import MappingEndEvent as MappingEnd
 from ruamel.yaml.reader import ReaderError
 
 from weft.core.findings import MAX_FINDINGS
-from weft.core.source import Source
+from weft.core.source import Source, UserText
 from weft.errors import Code, Diagnostic, EntityError, WeftError
-from weft.pipelines.model.yaml_nodes import MOST_DIGITS, Item, Node, Style, has_too_many_digits, parse_scalar
+from weft.pipelines.model.yaml_nodes import (
+    MOST_DIGITS,
+    Item,
+    Node,
+    Style,
+    has_too_many_digits,
+    named_value,
+    parse_scalar,
+    scalar_source,
+)
+from weft.redaction import is_open_reference, is_placeholder, is_secret_name, secret_spans
 
 MOST_NODES = 200_000
 """Maximum number of nodes in a file; a part counts once for each alias that repeats it."""
@@ -34,6 +45,7 @@ DEEPEST = 100
 
 _NO_CHARACTER = re.compile(r"\\U(?!000|0010)[0-9A-Fa-f]{8}")
 _TEXT_TAG = "tag:yaml.org,2002:str"
+_is_secret_name = lru_cache(4096)(is_secret_name)  # the same few keys are in every entry of a list
 
 
 def compose(text: str, file: str | None = None, error: type[WeftError] = EntityError) -> Node:
@@ -74,7 +86,7 @@ class _Reader:
     """Builds nodes from the events of one file and collects findings."""
 
     def __init__(self, text: str, file: str | None) -> None:
-        self.text = text
+        self.text = UserText(text)
         self.file = file
         self.findings: list[Diagnostic] = []
         self.anchors: dict[str, Node | None] = {}
@@ -152,7 +164,9 @@ class _Reader:
                     f"the number has more than {MOST_DIGITS:,} digits", start, end,
                     "use fewer digits, or put quotes around a string that looks like a number", "W1022",
                 )  # fmt: skip
-            return Node("scalar", event.value, start, max(start, end), self.text, self.file, style)
+            scalar = Node("scalar", event.value, start, max(start, end), self.text, self.file, style)
+            self.hide_within(scalar)
+            return scalar
         flow = bool(event.flow_style)
         if isinstance(event, MappingStartEvent):
             return self.mapping(start, depth, flow=flow)
@@ -192,9 +206,32 @@ class _Reader:
                 )  # fmt: skip
                 continue
             entries[name] = Item(name, key, value)
+            self.hide_value(name, value)
         else:
             raise _Stop
+        if (named := named_value(entries.values())) is not None:
+            self.hide_value(named.name, named.value)
         return Node("mapping", tuple(entries.values()), start, max(start, end), self.text, self.file, "", size)
+
+    # A secret is hidden by its position, because the text may spell its key or its value in another way.
+
+    def hide_value(self, name: str, value: Node) -> None:
+        """Hide a value, or the entries of a list, whose name means a secret; a mapping has names of its own."""
+        if value.is_list:
+            for part in value.items():
+                self.hide_value(name, part)
+        elif value.kind == "scalar" and (
+            is_open_reference(name, value.value) or (_is_secret_name(name) and not is_placeholder(value.value))
+        ):
+            self.hide(scalar_source(value).inner(value.value, 0, len(value.value)))
+
+    def hide_within(self, scalar: Node) -> None:
+        """Hide the secrets inside a string, such as the password of an address."""
+        for start, end in secret_spans(scalar.value):
+            self.hide(scalar_source(scalar).inner(scalar.value, start, end))
+
+    def hide(self, at: Source) -> None:
+        self.text.secrets.append((at.start, at.end))
 
     def name(self, key: Node) -> str | None:
         if key.kind == "scalar" and key.style == "" and key.value == "<<":

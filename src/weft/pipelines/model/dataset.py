@@ -78,7 +78,7 @@ def _unique_columns(columns: tuple[ColumnDef, ...], written: Any, findings: Find
     unique: dict[str, ColumnDef] = {}
     for column, mapping in zip(columns, written, strict=True):
         entries, name = Entries(mapping.node, findings), column.name
-        # Weft keeps the case of a name, but Spark and databases compare names without it.
+        # Weft keeps the case of a name, but Spark compares names without it.
         same = next((known for known in unique if known.casefold() == name.casefold()), None)
         if same is None:
             unique[name] = column

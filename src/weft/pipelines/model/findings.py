@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from weft.core.names import find_similar, format_list
-from weft.core.source import Source
+from weft.core.source import Source, is_hidden
 from weft.core.spec import Spec
 from weft.errors import Code, Diagnostic
 from weft.pipelines.model.normalize import REFUSED_KEYS
@@ -27,7 +27,7 @@ from weft.pipelines.model.yaml_nodes import Exact, Node, Whole, parse_scalar, to
 Path = tuple[str | int, ...]
 """Keys and positions from the root of a file to a part of it."""
 
-# A key that no field of a dataclass has, and one that a mapping of pydantic forbids.
+# What pydantic calls an unknown key, depending on the kind of the schema.
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 
@@ -220,7 +220,7 @@ def _suggest_fix(details: Any, node: Node) -> str:
         close = find_similar(str(node.value), words, most=1) if node.kind == "scalar" else ()
         return f"did you mean {close[0]!r}?" if close else f"write for example {words[0]}"
     if kind == "string_type" and node.kind == "scalar" and node.value:
-        return f'put quotes around it: "{node.value}"'
+        return f'put quotes around it: "{node.shown}"'
     # "10" is a string in YAML; without the quotes it would be the number that is expected.
     if kind in ("int_type", "bool_type") and node.style in ("'", '"') and not isinstance(parse_scalar(node.value), str):
         return "write it without quotes"
@@ -244,7 +244,7 @@ def describe_node(node: Node) -> str:
     if node.kind != "scalar":
         noun = "list" if node.is_list else "mapping"
         return f"a {noun}" if node.value else f"an empty {noun}"
-    value = to_python(node)
+    value = node.shown if is_hidden(node.text, node.start, node.end) else to_python(node)
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -17,7 +17,7 @@ from weft.io.datasource import DataSource, EntityStatus
 from weft.io.location import ANY_LEVEL
 from weft.pipelines.model.entries import Entries, Findings, expression_key, read_identity
 from weft.pipelines.model.values import LocatedText
-from weft.pipelines.model.yaml_nodes import Item
+from weft.pipelines.model.yaml_nodes import Item, named_value
 from weft.redaction import has_secret, is_placeholder, is_secret_name
 
 _REFERENCE = re.compile(r"(?:env|file):\S")  # the only forms in which a secret can be named
@@ -42,7 +42,8 @@ def check_secret(what: str, item: Item, help: str, findings: Findings, severity:
     if value.kind != "scalar":
         # Entries of a list have no names of their own: they are judged by the name of the list.
         inner = value.pairs() if value.is_mapping else (Item(name, key, part) for part in value.items())
-        for part in inner:
+        named = named_value(value.pairs()) if value.is_mapping else None
+        for part in (*inner, *((named,) if named else ())):
             check_secret(what, part, help, findings, severity)
     elif is_secret_name(name):
         if not is_placeholder(str(value.value)):
@@ -110,10 +111,10 @@ class CatalogStrategy(Spec):
 
 def check_catalog(strategy: CatalogStrategy, entries: Entries) -> CatalogStrategy:
     """Return a catalog strategy; report secrets in it."""
-    for name in ("endpoint", "params", "headers"):
-        for item in entries.node.pairs():
-            if item.name == name and entries.node.text:
-                check_secret("the setting", item, _IN_SERVICE, entries.findings)
+    # What the store contains was accepted when it was saved, and must stay readable.
+    for item in entries.node.pairs() if entries.node.text else ():
+        if item.name in ("endpoint", "params", "headers"):
+            check_secret("the setting", item, _IN_SERVICE, entries.findings)
     check_reference(entries, "auth")
     return strategy
 

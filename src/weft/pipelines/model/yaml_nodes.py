@@ -11,13 +11,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, Self
 
-from weft.core.source import Source
+from weft.core.source import Source, is_hidden
 from weft.pipelines.model.scalar_offsets import compute_offsets
+from weft.redaction import MASK
 
 Style = Literal["", "text", '"', "'", "|", ">"]
 """How a scalar is written: "" plain, "text" plain but always read as a string."""
@@ -98,6 +99,11 @@ class Node:
     def is_list(self) -> bool:
         """Whether the node is a list."""
         return self.kind == "list"
+
+    @property
+    def shown(self) -> str:
+        """The text of a scalar for a message, without a secret."""
+        return MASK if is_hidden(self.text, self.start, self.end) else str(self.value)
 
     def place(self) -> Source:
         """Return the location of the node."""
@@ -231,6 +237,15 @@ def _offsets(node: Node) -> tuple[int, ...]:
         # Quotes are the only difference, so the offsets are consecutive.
         return tuple(range(node.start + inside, node.end - inside + 1)) if inside else ()
     return compute_offsets(node.text, node.start, node.end, node.style, node.value)
+
+
+def named_value(items: Iterable[Item]) -> Item | None:
+    """Return the value of ``{name: password, value: x}`` under that name, or None for other mappings."""
+    entries = {item.name: item for item in items}
+    name, value = entries.get("name") or entries.get("key"), entries.get("value")
+    if name is None or value is None or name.value.kind != "scalar":
+        return None
+    return Item(name.value.value, value.key, value.value)
 
 
 def as_text(node: Node) -> Node:

@@ -262,15 +262,16 @@ def check_workspace(catalog: Catalog) -> tuple[Diagnostic, ...]:
     return (*findings, *find_shared_targets(catalog))
 
 
-def check_outputs(plan: ProjectPlan, catalog: Catalog) -> None:
+def check_outputs(plan: ProjectPlan, catalog: Catalog, others: Catalog | None = None) -> None:
     """Raise `ActivationError` when outputs of a plan share a target or overwrite what it reads.
 
+    A plan from a snapshot knows only its own project: then `others` is the catalog with the projects of the workspace.
     Recovery skips this check: it completes a run that was started before.
     """
     periods = list_sample_periods(catalog.calendar(plan.calendar)) if plan.period is None else (plan.period,)
     failures = find_output_failures(plan.project, catalog, plan.reads, periods)
     if not plan.draft:
-        shared = find_other_writers(plan.project, catalog, periods)
+        shared = find_other_writers(plan.project, catalog, periods, others)
         failures = (*failures, *(Failure.of(finding, None) for finding in shared))
     if failures:
         error = ActivationError([f.diagnostic for f in failures])

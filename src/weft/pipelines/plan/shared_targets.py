@@ -190,18 +190,22 @@ def find_shared_targets(catalog: Catalog) -> tuple[Diagnostic, ...]:
 
 
 def find_other_writers(
-    project: Project, catalog: Catalog, periods: Iterable[Period] | None = None
+    project: Project, catalog: Catalog, periods: Iterable[Period] | None = None, others: Catalog | None = None
 ) -> tuple[Diagnostic, ...]:
-    """Return findings about active projects that write to the places of a project."""
+    """Return findings about active projects that write to the places of a project.
+
+    `catalog` tells where the project writes.  `others` has the other projects, where that is another one.
+    """
+    others = others or catalog
     if periods is None:
         periods = _all_samples([project], catalog)
     findings: dict[tuple[str, str], Diagnostic] = {}
     # As if it were active already, so that the finding is an error before it is activated.
     active = replace(project, status="active")
-    others = [p for p in catalog.workspace.projects if p.id != project.id and p.status == "active"]
-    for period in periods if others else ():
+    beside = [p for p in others.workspace.projects if p.id != project.id and p.status == "active"]
+    for period in periods if beside else ():
         own = _claims(active, catalog, period)
-        for other in (claim for p in others for claim in _claims(p, catalog, period)):
+        for other in (claim for p in beside for claim in _claims(p, others, period)):
             for claim in own:
                 if claim.place.overlaps(other.place):
                     findings.setdefault((other.where, claim.where), _shared(other, claim))

@@ -219,10 +219,9 @@ def _complete(
 def moves_of(
     outputs: Iterable[OutputRecord], modes: Mapping[int, WriteMode], run: RunRecord, store: Store
 ) -> tuple[Move, ...]:
-    """Return the moves of outputs with their modes, and for a rerun with the runs that it repeats."""
+    """Return the moves of outputs with their modes, and with the other runs that publish the same rows."""
     first = first_of(run, store)
-    known = store.runs(run.project_id, run.period, "completed", _ALL) if run.rerun_of is not None else ()
-    family = [other for other in known if other.id != run.id and first_of(other, store) == first]
+    family = completed_family(run, store)
     added = {o.seq for other in family for o in store.outputs(other.id) if o.state == "published"}
     runs = tuple(dict.fromkeys((first, *(other.id for other in family))))
     return tuple(
@@ -230,6 +229,16 @@ def moves_of(
         for output in outputs
         if output.state != "discarded"
     )
+
+
+def completed_family(run: RunRecord, store: Store) -> tuple[RunRecord, ...]:
+    """Return the other completed runs with the rows of a run: the first one that it repeats, and all reruns of that one.
+
+    A run that failed has them too: one of its reruns may have been published before it is resumed.
+    """
+    first = first_of(run, store)
+    known = store.runs(run.project_id, run.period, "completed", _ALL)
+    return tuple(other for other in known if other.id != run.id and first_of(other, store) == first)
 
 
 def first_of(run: RunRecord, store: Store) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from weft.errors import Diagnostic, RunError, StoreError, WeftError
 from weft.io.spark.session import Session
+from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.check import check_outputs
@@ -24,7 +25,7 @@ from weft.pipelines.run.failing import explain_errors
 from weft.pipelines.run.moving import Move, move_back, verify
 from weft.pipelines.run.prepare import Prepared, RunOptions, check_open, check_targets, inputs_of, locations_of
 from weft.pipelines.run.progress import Progress, Silent
-from weft.pipelines.run.publish import recover, replay_plan
+from weft.pipelines.run.publish import completed_family, recover, replay_plan
 from weft.pipelines.run.report import RunReport, report_of
 from weft.pipelines.spark.inputs import InputPrint, changes
 from weft.pipelines.spark.read import fingerprint_rows
@@ -59,12 +60,14 @@ def resume(
         raise not_resumable_error(run)
     if store.is_stopping(run.id):
         raise stopping_error(run)
+    check_outputs(plan, catalog, build_catalog(load_workspace(root).workspace, store))
     open_session, kept = open_once(session), store.inputs(run.id)
     prepared = replace(
         _prepared(plan, catalog, snapshot, root, kept, open_session, allow_changed=allow_changed_inputs),
         rerun_of=run.rerun_of,
         rows_of=origin_of(run, store),
     )
+    _check_appended(prepared if prepared.identical else replace(prepared, rows_of=None), run, store)
     opened = open_session()
     with explain_errors("resuming the run"):
         # Once more with a session: another run may wait for one to publish to its tables.
@@ -147,6 +150,7 @@ def rerun(
     plan, catalog = replay_plan(snapshot, root)
     if not plan.draft:
         _check_period(plan, workspace, store, correction=options.correction)
+    check_outputs(plan, catalog, build_catalog(workspace, store))
     check_targets(plan, root)
     open_session = open_once(session)
     # With another time of knowledge other rows are read, so the fingerprints of the run do not apply.
@@ -154,8 +158,7 @@ def rerun(
     prepared = _prepared(plan, catalog, snapshot, root, kept, open_session, allow_changed=allow_changed_inputs)
     same = prepared.identical and options.known_at is None
     prepared = replace(prepared, identical=same, rerun_of=run.id, rows_of=origin_of(run, store) if same else None)
-    if not same:
-        _check_appended(plan, run, store)
+    _check_appended(prepared, run, store)
     opened = open_session()
     with explain_errors("starting the run"):
         recover(store, root, session=opened.spark)
@@ -163,15 +166,22 @@ def rerun(
     return continue_run(prepared, created, root, store, opened, progress or Silent())
 
 
-def _check_appended(plan: ProjectPlan, run: RunRecord, store: Store) -> None:
-    """Raise W1515 when a run has added rows to a table that a rerun with other rows could not find again."""
-    outputs = {o.seq: o for o in store.outputs(run.id) if o.state == "published"}
-    for op in plan.operations:
-        if isinstance(op, ResolvedOutput) and op.mode == "append" and op.seq in outputs:
-            if op.target.kind in ("files", "file"):
-                continue  # file names contain the run
+def _check_appended(prepared: Prepared, run: RunRecord, store: Store) -> None:
+    """Raise W1515 when rows were added to a table that a run with other rows could not find again.
+
+    The rows may have been added by the run itself or by any other that repeats the same first run.
+    """
+    appending = {
+        op.seq: op
+        for op in prepared.plan.operations
+        if isinstance(op, ResolvedOutput) and op.mode == "append" and op.target.kind not in ("files", "file")
+    }  # names of files contain the run
+    for other in (run, *completed_family(run, store)) if appending else ():
+        published = [o for o in store.outputs(other.id) if o.state == "published" and o.seq in appending]
+        if published and origin_of(other, store) != prepared.rows_of:
             raise RunError(
-                f"run {short_id(run.id)} added its rows to {op.target.location}, and this rerun computes other rows",
+                f"run {short_id(other.id)} added its rows to {appending[published[0].seq].target.location}, and this "
+                f"{'rerun' if prepared.rerun_of else 'attempt'} computes other rows",
                 code="W1515",
                 help="delete the rows of the run and start a new one with `weft run`, or write with `mode: replace_period`",
             )
@@ -228,7 +238,6 @@ def _prepared(
     allow_changed: bool,
 ) -> Prepared:
     """Return the run of a snapshot; raise W1510 when its inputs have changed and that is not allowed."""
-    check_outputs(plan, catalog)
     inputs = inputs_of(plan, catalog, root)
     changed = changed_inputs(snapshot["inputs"], inputs)
     run_at = dt.datetime.fromisoformat(snapshot["run_at"])

@@ -20,7 +20,8 @@ from weft.core import types
 from weft.core.names import find_similar, format_list, suggest
 from weft.core.source import Source
 from weft.core.types import DType
-from weft.errors import Diagnostic, ScenarioError
+from weft.errors import Diagnostic, EvaluationError, ScenarioError
+from weft.expr.values import fit
 from weft.pipelines.model.scenario import Rows, Scenario
 from weft.pipelines.model.values import LocatedText
 
@@ -108,9 +109,10 @@ def fits(value: Any, dtype: DType) -> bool:
     """
     if value is None or not isinstance(dtype, types.Decimal):
         return True
-    # `round` of a Decimal keeps its type, so the comparison is exact.
-    exact = round(value, dtype.scale) == value
-    return bool(exact and abs(value) < Decimal(10) ** (dtype.precision - dtype.scale))
+    try:
+        return bool(fit(value, dtype) == value)
+    except EvaluationError:
+        return False
 
 
 def equal(expected: Any, actual: Any, tolerance: Decimal | None = None) -> bool:

@@ -99,6 +99,23 @@ def check_offsets(checkpoint: Checkpoint) -> None:
         raise _mismatch_error(checkpoint, done, batch, "'spark/commits' is older, or some of its files are missing")
     if last is not None:
         check_reading(checkpoint, last)
+    _check_sources(checkpoint)
+
+
+def _check_sources(checkpoint: Checkpoint) -> None:
+    """Raise unless the log of each file source holds every entry up to the newest plan.
+
+    A commit says only what its own batch read.  Without older entries Spark lists all files again under the numbers
+    that it takes for read: new files among them would never be read.
+    """
+    for number, last in enumerate(_planned_entries(checkpoint.spark) or ()):
+        if last is not None and not _is_complete(list_entries(checkpoint.spark / "sources" / str(number)), last):
+            raise StreamError(
+                f"a half of the checkpoint {str(checkpoint.root)!r} is incomplete: 'spark/sources/{number}' does not list"
+                f" all files of the plan, which has {last + 1} entries of it",
+                code="W2202",
+                help=f"files of the checkpoint were removed or restored apart from each other: {FRESH}",
+            )
 
 
 def check_reading(checkpoint: Checkpoint, commit: Manifest) -> None:

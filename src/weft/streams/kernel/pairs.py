@@ -241,18 +241,8 @@ class Matching:
         """Yield the matching pairs as positions in the left and in the right segment."""
         for probe, row in expand_ranges(self.probe, self.start, self.stop):
             left, right = (probe, row) if self.probe_side == "left" else (row, probe)
-            for piece in self._pieces(left, right):
+            for piece in cut_candidates(self.task, self.left, left, self.right, right):
                 yield self._matching(left[piece], right[piece])
-
-    def _pieces(self, left: Longs, right: Longs) -> Iterator[slice]:
-        """Yield candidates in pieces whose keys and compared columns fit into columns of their own."""
-        residual = self.task.residual
-        ours = [self.left.rows.column(name) for name in compared_columns(self.task, "left", self.left.rows)]
-        theirs = [self.right.rows.column(name) for name in compared_columns(self.task, "right", self.right.rows)]
-        by_row = residual is not None and residual.program is None
-        each = row_widths(ours, self.left.places(left)) + row_widths(theirs, self.right.places(right))
-        # A condition by row needs every candidate as a Python dict, which takes far more memory than columns.
-        yield from each.pieces(len(left), MAX_PIECE_ROWS if by_row else MAX_CHUNK)
 
     def _matching(self, left: Longs, right: Longs) -> tuple[Longs, Longs]:
         if self.live_left is not None:
@@ -278,6 +268,19 @@ class Matching:
                 evaluate_residual(self.task.residual, self.left, left, self.right, right), left, right
             )
         return left, right
+
+
+def cut_candidates(
+    task: JoinTask, left: Segment, left_places: Longs, right: Segment, right_places: Longs
+) -> Iterator[slice]:
+    """Yield candidates in pieces whose keys and compared columns fit into columns of their own."""
+    residual = task.residual
+    ours = [left.rows.column(name) for name in compared_columns(task, "left", left.rows)]
+    theirs = [right.rows.column(name) for name in compared_columns(task, "right", right.rows)]
+    by_row = residual is not None and residual.program is None
+    each = row_widths(ours, left.places(left_places)) + row_widths(theirs, right.places(right_places))
+    # A condition by row needs every candidate as a Python dict, which takes far more memory than columns.
+    yield from each.pieces(len(left_places), MAX_PIECE_ROWS if by_row else MAX_CHUNK)
 
 
 def compared_columns(task: JoinTask, side: Side, rows: Any) -> list[str]:

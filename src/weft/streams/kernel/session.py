@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from weft.streams.kernel.emit import DeferredPairs, PairPiece, Pairs, exceeds_known_pairs
 from weft.streams.kernel.keys import number_keys
-from weft.streams.kernel.pairs import Matching, evaluate_residual, expand_ranges, shift
+from weft.streams.kernel.pairs import Matching, cut_candidates, evaluate_residual, expand_ranges, shift
 from weft.streams.kernel.segments import Longs, Segment
 from weft.streams.kernel.spec import FOREVER, MATCHED, NEVER, Clock, JoinTask
 from weft.streams.kernel.working import ActiveSide
@@ -213,8 +213,18 @@ def _iter_pairs(
             mine = np.flatnonzero(code == number)
             here, there = divmod(int(number), len(right))
             one, other = rows.places[ours[mine]], rows.places[theirs[mine]]
-            if task.residual is not None:
-                true = evaluate_residual(task.residual, left[here], one, right[there], other)
-                one, other = one[true], other[true]
-            if len(one):
-                yield here, there, Matching(task=task, left=left[here], right=right[there]), one, other
+            matching = Matching(task=task, left=left[here], right=right[there])
+            for own, others in _filter_pairs(matching, one, other):
+                yield here, there, matching, own, others
+
+
+def _filter_pairs(matching: Matching, one: Longs, other: Longs) -> Iterator[tuple[Longs, Longs]]:
+    """Yield the pairs for which the residual condition is true, if there are any."""
+    residual, left, right = matching.task.residual, matching.left, matching.right
+    if residual is None:
+        yield one, other
+        return
+    for piece in cut_candidates(matching.task, left, one, right, other):
+        true = evaluate_residual(residual, left, one[piece], right, other[piece])
+        if true.any():
+            yield one[piece][true], other[piece][true]

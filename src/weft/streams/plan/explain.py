@@ -191,11 +191,17 @@ def describe_emit(plan: StatementPlan) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobExplanation:
-    """What a job does: `text` is a summary, `long` has inputs and output too, `data` is for programs."""
+    """What a job does: `text` is a summary, `long` has inputs and output too, `data` is for programs.
+
+    `print` shows the summary.
+    """
 
     text: str
     long: str
     data: FrozenMap[str, Any]
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def explain_job(plan: JobPlan, sink: str | None = None) -> JobExplanation:

@@ -85,7 +85,8 @@ def describe_parts(plan: StatementPlan, *, groups: int) -> FrozenMap[str, str]:
             + f" KEY {','.join(plan.key_columns)} TIME {names.text(plan.event_time)}",
             "where": names.text(plan.where),
             "state_columns": "; ".join(_format_state(plan, s) for s in plan.kernel_steps),
-            "sink": _format_connector(plan.sink.connector),
+            # Earlier versions recorded a zone for every sink, although all times are written in UTC.
+            "sink": _format_connector(FrozenMap({**plan.sink.connector, "timestamp.zone": "UTC"})),
             "limits": "; ".join(_format_limits(s) for s in plan.kernel_steps),
             "policies": "; ".join(f"{names.of(s)}: {s.stream.late} {s.stream.malformed}" for s in streams)
             + " missing "

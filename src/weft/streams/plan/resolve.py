@@ -28,6 +28,7 @@ from weft.streams.plan.resolved import (
     column_slot,
 )
 from weft.streams.plan.scope import FromSource, StatementScope, find_padded, read_sources
+from weft.streams.plan.shared_paths import check_shared_paths
 from weft.streams.sql.job import sort_findings
 from weft.streams.sql.lower import PartialJob, read_partial
 from weft.streams.sql.spec import ItemSpec, JobSpec, SinkSpec, StatementSpec, StreamSpec, TableSpec
@@ -156,6 +157,10 @@ def plan_job(spec: JobSpec, root: Path) -> JobPlan:
     statements = [_plan_statement(spec, statement, findings) for statement in spec.statements]
     explains = [_plan_statement(spec, statement, findings) for statement in spec.explains]
     _check_paths(spec, root, findings)
+    read = {name for statement in spec.statements for name in statement.sources}
+    inputs: list[StreamSpec | TableSpec] = [*spec.streams.values(), *spec.tables.values()]
+    sinks = (statement.sink for statement in spec.statements)
+    check_shared_paths((i for i in inputs if i.name in read), sinks, root, findings)
     if findings.errors:
         raise StreamPlanError(findings.diagnostics)
     return JobPlan(

@@ -2,12 +2,13 @@
 
 It has neither checkpoint, watermark nor ledger.  The rows go to `to`, or to the sink of the statement if no
 checkpoint has written there, because a folder filled by both would have every row twice.  A second run
-replaces the files of the first.
+replaces the files of the first: its own are complete before the earlier ones are removed, so nothing is ever missing.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,17 +17,20 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from weft.core.findings import Findings
+from weft.core.fingerprint import fingerprint
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError, StreamPlanError
 from weft.streams.checkpoint.folder import find_checkpoint, list_checkpoints, remove_path
-from weft.streams.checkpoint.manifest import sink_files
+from weft.streams.checkpoint.manifest import Move, sink_files
 from weft.streams.plan.resolved import Input, JobPlan, StatementPlan, TableInput
+from weft.streams.plan.shared_paths import check_shared_paths
 from weft.streams.run.failing import explain_failure
 from weft.streams.run.job import select_statements
 from weft.streams.run.opening import job_folder
 from weft.streams.run.report import JobReport, QueryReport, source_names
 from weft.streams.spark.batch_frame import batch_frame
-from weft.streams.spark.files import as_files, prepare_folder, remove_staging, sink_folder, stage_rows
+from weft.streams.spark.files import as_files, csv_reader, prepare_folder, remove_staging, sink_folder, stage_rows
 from weft.streams.spark.memory import find_rows, write_memory
 from weft.streams.spark.paths import resolve_path
 from weft.streams.spark.readable import find_refused_row
@@ -36,6 +40,7 @@ from weft.streams.sql.spec import SinkSpec
 _MARK = "batch"
 """Replaces the id of the checkpoint in file names."""
 _MAX_ROWS = 20
+_LONGEST_NAME = 150  # in bytes; a file name of 255 also has the time of the run and an ending
 
 
 def run_batch(
@@ -55,19 +60,31 @@ def run_batch(
     chosen = select_statements(plan, only)
     # One clock for all statements: TODAY() must not change when a run passes midnight.
     started = dt.datetime.now(dt.UTC)
+    sinks = _choose_sinks(plan, chosen, to)
     queries = []
-    for statement in chosen:
-        folder = None if to is None else (to if len(chosen) == 1 else to / statement.name)
+    for statement, sink in zip(chosen, sinks, strict=True):
         ready = _write_inputs(statement, memory or {}, _own_folder(plan, statement) / "memory")
-        sink = _file_sink(plan, statement, folder)
         try:
             rows = batch_frame(spark, ready, plan.root, started=started)
-            queries.append(_write_rows(plan, statement, rows, sink))
+            report = _write_rows(plan, statement, rows, sink, started)
         except PySparkException as cause:
             raise find_refused_row(cause) or explain_failure(cause, statement.name) from cause
+        queries.append(replace(report, read=csv_reader(spark, statement, sink)))
         if statement.sink.connector["connector"] == "console" and to is None:
             _show(spark, queries[-1], show)
     return JobReport(queries=tuple(queries), sealed=False, warnings=plan.warnings, spark=spark)
+
+
+def _choose_sinks(plan: JobPlan, chosen: Sequence[StatementPlan], to: Path | None) -> list[SinkSpec]:
+    """Return the sink of each statement; raise before any of them is written to."""
+    folders = [None if to is None else (to if len(chosen) == 1 else to / s.name) for s in chosen]
+    sinks = [_file_sink(plan, statement, folder) for statement, folder in zip(chosen, folders, strict=True)]
+    inputs = [i.stream for s in chosen for i in s.inputs] + [t.table for s in chosen for t in s.tables]
+    findings = Findings()
+    check_shared_paths(inputs, sinks, plan.root, findings)
+    if findings.errors:
+        raise StreamPlanError(findings.errors)
+    return sinks
 
 
 def _own_folder(plan: JobPlan, statement: StatementPlan) -> Path:
@@ -128,16 +145,27 @@ def _check_no_stream_rows(plan: JobPlan, statement: StatementPlan) -> None:
         )
 
 
-def _write_rows(plan: JobPlan, statement: StatementPlan, rows: DataFrame, sink: SinkSpec) -> QueryReport:
+def _write_rows(
+    plan: JobPlan, statement: StatementPlan, rows: DataFrame, sink: SinkSpec, started: dt.datetime
+) -> QueryReport:
     folder = sink_folder(sink, plan.root)
     prepare_folder(sink, folder)
-    moves = stage_rows(rows, sink, folder, checkpoint=_MARK, batch=0, keep_empty=True)
-    # Only after the new rows are staged: a run that fails leaves the files of the one before it.
-    for earlier in folder.glob(f"part-{_MARK}-*"):
-        earlier.unlink()
+    name = statement.name if len(statement.name.encode()) <= _LONGEST_NAME else fingerprint(statement.name)[:16]
+    mark = f"{_MARK}-{name}"
+    run = round(started.timestamp() * 1_000_000)
+    moves = stage_rows(rows, sink, folder, checkpoint=mark, batch=run, keep_empty=True)
+    # Names without a statement are those of earlier versions.
+    written = re.compile(rf"part-{_MARK}-(?:{re.escape(name)}-)?\d{{6,}}-\d{{5,}}\.\w+")
+    earlier = [path for path in folder.iterdir() if written.fullmatch(path.name)]
     for move in moves:
         move.source.rename(move.to)
-    remove_staging(folder, _MARK)
+    for path in earlier:
+        path.unlink(missing_ok=True)  # readers may remove files at any time
+    remove_staging(folder, mark)
+    return _report(statement, sink, moves)
+
+
+def _report(statement: StatementPlan, sink: SinkSpec, moves: Sequence[Move]) -> QueryReport:
     return QueryReport(
         sink=statement.name,
         location=str(sink.connector["path"]),

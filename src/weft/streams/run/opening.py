@@ -176,7 +176,15 @@ def _has_other_inputs(change: Change) -> bool:
 def _begin_with_offsets(job: JobPlan, plan: StatementPlan, old: Checkpoint, groups: int) -> Checkpoint:
     """Create a checkpoint with an empty state whose sources continue at the offsets of the old one."""
     last = last_batch(old)
-    record = replace(_new_record(job, plan, groups), follows=old.name, first_batch=0 if last is None else last + 1)
+    before = read_job_record(old)
+    # Without a commit the old one has done nothing yet: what it was to replace or to follow is passed on.
+    is_unused = last is None
+    record = replace(
+        _new_record(job, plan, groups),
+        replaces=before.replaces if is_unused else None,
+        follows=(before.follows if is_unused else None) or old.name,
+        first_batch=before.first_batch if last is None else last + 1,
+    )
     checkpoint = create_checkpoint(old.root.parent, record)
     if old.spark.exists():
         # Renamed when it is complete: Spark would continue from half of a copy without an error.
@@ -185,6 +193,8 @@ def _begin_with_offsets(job: JobPlan, plan: StatementPlan, old: Checkpoint, grou
         beside.rename(checkpoint.spark)
     if last is not None:
         save_abandoned(old, checkpoint, last)
+    elif old.rejects.exists():  # rows that the old one abandoned when it took over its offsets
+        shutil.copytree(old.rejects, checkpoint.rejects)
     # Last: until then the old checkpoint is the current one, and a killed start leaves only an unused folder.
     activate(checkpoint)
     return checkpoint

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from weft.core.names import quote
 from weft.core.types import TIMESTAMP
 from weft.errors import StreamError
 from weft.expr.spark.frames import functions_of
@@ -33,7 +32,7 @@ from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group
 from weft.streams.plan.kernel_spec import Child, Layout, build_layout, build_task
 from weft.streams.plan.resolved import Input, JobPlan, KernelStep, StatementPlan
 from weft.streams.spark.batch_frame import batch_frame, read_rows
-from weft.streams.spark.files import TIMES, as_files, csv_options, stage_rows
+from weft.streams.spark.files import TIMES, as_files, read_csv_sink, stage_rows
 from weft.streams.spark.kernel_stage import flatten, result_type
 from weft.streams.spark.readable import RAW, TIME, column_name
 from weft.streams.spark.select_stage import select_stage
@@ -179,8 +178,6 @@ def _select_rows(
 
 _OP = "_op"
 _AGAIN = ("files", "kafka")
-_EMPTY = "\x00empty\x00"
-"""Represents an empty string while CSV is read."""
 
 
 def compare_with_inputs(
@@ -274,17 +271,6 @@ def _read_back(spark: SparkSession, rows: DataFrame, plan: StatementPlan, sink: 
         return _read_sink(spark, plan, sink, [move.source for move in moves]).localCheckpoint(eager=True)
 
 
-def _restore_empty_strings(read: DataFrame) -> DataFrame:
-    F: Any = functions_of(read)
-    columns = []
-    for field in read.schema.fields:
-        column = read[quote(field.name)]
-        if isinstance(field.dataType, st.StringType):
-            column = F.when(column == F.lit(_EMPTY), F.lit("")).otherwise(column)
-        columns.append(column.alias(field.name))
-    return read.select(*columns)
-
-
 def _read_sink(
     spark: SparkSession, plan: StatementPlan, sink: SinkSpec, files: Sequence[Path], *, marked: bool = False
 ) -> DataFrame:
@@ -294,12 +280,9 @@ def _read_sink(
     if not there:  # Spark refuses to load no paths
         return spark.createDataFrame([], schema)
     form = str(sink.connector["format"])
-    reader = spark.read.format(form).schema(schema)
     if form == "csv":
-        # Without a marker an empty string would be read as NULL.
-        options = csv_options(sink) | {"emptyValue": _EMPTY}
-        read = reader.options(**options, multiLine="true", mode="FAILFAST").load(there)
-        return _restore_empty_strings(read)
+        return read_csv_sink(spark, sink, schema, there, mode="FAILFAST")
+    reader = spark.read.format(form).schema(schema)
     if form == "json":
         reader = reader.options(**TIMES, mode="FAILFAST")
     return reader.load(there)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -82,7 +82,10 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryReport(Document):
-    """A statement after a run; `rows` and the ledger count from the first batch of its checkpoint on."""
+    """A statement after a run; `rows` and the ledger count from the first batch of its checkpoint on.
+
+    `read` reads files of its sink by the options that they were written with.
+    """
 
     DOCUMENT: ClassVar = (
         "sink", "location", "format", "rows", "ledger", "sides", "batches", "watermark", "sealed"
@@ -100,6 +103,7 @@ class QueryReport(Document):
     checkpoint: Path | None
     files: tuple[Path, ...] = ()
     joins: tuple[JoinReport, ...] = ()
+    read: Callable[[Sequence[str]], Any] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +123,7 @@ class JobReport:
         raise ArgumentError(f"the job has no sink {sink!r}", help=f"it has {', '.join(q.sink for q in self.queries)}")
 
     def rows(self, sink: str) -> list[Any]:
-        """Return the rows that this checkpoint wrote to a sink of files.
+        """Return the rows that this checkpoint wrote to a sink of files; the values of CSV files are strings.
 
         Rows of files that a reader has removed are not included.
         """
@@ -127,10 +131,8 @@ class JobReport:
         paths = [str(path) for path in query.files if path.exists()]
         if not paths:
             return []
-        reader = self.spark.read.format(query.format)
-        if query.format == "csv":
-            reader = reader.option("header", "true")
-        rows: list[Any] = reader.load(paths).collect()
+        read = query.read or self.spark.read.format(query.format).load
+        rows: list[Any] = read(paths).collect()
         return rows
 
 

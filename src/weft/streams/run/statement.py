@@ -43,6 +43,7 @@ from weft.streams.run.endpoints import Reader, Sink, Written
 from weft.streams.run.failing import explain_failure
 from weft.streams.run.report import Listener, QueryReport, batch_report, join_reports, source_names
 from weft.streams.run.stages import Stages
+from weft.streams.spark.files import csv_reader
 from weft.streams.spark.kernel_stage import BatchContext, ShippedJoin, empty_batch, ship_join
 
 Mode = Literal["final", "available", "continuous"]
@@ -336,6 +337,7 @@ class Statement:
             checkpoint=self.checkpoint.root,
             files=sink_files(self.checkpoint) if self.sink.folder is not None else (),
             joins=join_reports(self.plan, manifest),
+            read=csv_reader(self.running.spark, self.plan, self.sink.spec),
         )
 
 

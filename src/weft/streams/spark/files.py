@@ -19,9 +19,10 @@ import csv
 import re
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from weft.io.spark.files import escaped
 from weft.streams.checkpoint.commit import STAGING
 from weft.streams.checkpoint.folder import remove_path
 from weft.streams.checkpoint.manifest import Move
+from weft.streams.plan.resolved import StatementPlan
 from weft.streams.spark.paths import (
     check_exists,
     find_equal_times,
@@ -381,8 +383,38 @@ def csv_options(sink: SinkSpec) -> dict[str, str]:
         **dialect,
         "header": str(sink.connector.get("header", True)).lower(),
         "emptyValue": f"{quote}{quote}",
+        # By default Spark trims strings when it writes them.
+        "ignoreLeadingWhiteSpace": "false",
+        "ignoreTrailingWhiteSpace": "false",
         **TIMES,
     }
+
+
+_EMPTY = "\x00empty\x00"
+"""Represents an empty string while CSV is read."""
+
+
+def read_csv_sink(
+    spark: SparkSession, sink: SinkSpec, schema: StructType, files: Sequence[str], *, mode: str = "PERMISSIVE"
+) -> DataFrame:
+    """Return the rows of CSV files of a sink by the options that they were written with."""
+    # Without a marker an empty string would be read as NULL.
+    options = csv_options(sink) | {"emptyValue": _EMPTY, "multiLine": "true", "mode": mode}
+    read = spark.read.format("csv").schema(schema).options(**options).load(list(files))
+    F: Any = functions_of(read)
+    columns = []
+    for field in schema.fields:
+        column = read[quote(field.name)]
+        if isinstance(field.dataType, StringType):
+            column = F.when(column == F.lit(_EMPTY), F.lit("")).otherwise(column)
+        columns.append(column.alias(field.name))
+    return read.select(*columns)
+
+
+def csv_reader(spark: SparkSession, plan: StatementPlan, sink: SinkSpec) -> Callable[[Sequence[str]], DataFrame] | None:
+    """Return a function that reads CSV files of a sink as strings; None for formats that need no options."""
+    schema = _string_schema([column.name for column in plan.output])
+    return partial(read_csv_sink, spark, sink, schema) if sink.connector.get("format") == "csv" else None
 
 
 def _count_files(frame: DataFrame, sink: SinkSpec, staging: Path) -> list[tuple[Path, int | None]]:

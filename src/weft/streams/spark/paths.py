@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weft.core.names import find_similar, format_list
-from weft.core.paths import has_scheme, resolve_outside
+from weft.core.paths import escapes_folder, has_scheme, is_file_url, resolve_outside
 from weft.errors import ConnectorError, SourceLocation
 from weft.io.spark.files import escaped
 
@@ -20,12 +20,12 @@ def resolve_path(path: str, root: Path) -> str:
 
     Raises `ConnectorError` W2017 when a relative path leaves the workspace, by ``..`` or by a link.
     """
-    if path.startswith("file:"):
-        return re.sub(r"^file:/*", "/", path)
+    if is_file_url(path) and not escapes_folder(path):
+        return re.sub(r"^file:/*", "/", path, flags=re.IGNORECASE)
     if is_remote(path):
         return path
     whole = (root / path).absolute()
-    target = None if Path(path).is_absolute() else resolve_outside(root, whole)
+    target = whole if is_file_url(path) else None if Path(path).is_absolute() else resolve_outside(root, whole)
     if target is not None:
         raise ConnectorError(
             f"the path {path!r} leads out of the workspace, to {str(target)!r}",
@@ -41,7 +41,7 @@ def is_remote(path: str) -> bool:
     >>> is_remote("s3a://bucket/a"), is_remote("data/a.csv"), is_remote("file:/tmp/a.csv")
     (True, False, False)
     """
-    return has_scheme(path) and not path.startswith("file:")
+    return has_scheme(path) and not is_file_url(path)
 
 
 def is_pattern(path: str) -> bool:

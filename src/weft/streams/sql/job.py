@@ -11,12 +11,13 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from weft.core.findings import MAX_FINDINGS
 from weft.core.names import find_similar
-from weft.core.source import Source
+from weft.core.source import Source, UserText
 from weft.core.substitution import SubstitutedText, substitute_variables
 from weft.errors import ArgumentError, Diagnostic, SourceLocation, StreamSqlError
 from weft.expr.ast import Origin, Span
 from weft.expr.tokens import describe_refused, ends, strip_comments, tokenize
 from weft.streams.sql.parser import OTHER_STATEMENTS, STATEMENT_WORDS
+from weft.streams.sql.secrets import hide_secrets
 from weft.streams.sql.select import SelectParser
 from weft.streams.sql.syntax import (
     CreateStream,
@@ -39,6 +40,7 @@ def _tokenize_job(substitution: SubstitutedText, findings: list[Diagnostic]) -> 
     text, comment = strip_comments(substitution.text)
     origin = Origin(text, substitution.source)
     tokens, complete = tokenize(text, "stream")
+    hide_secrets(tokens, origin, is_complete=complete)
     if comment is not None:
         _add_unterminated("comment", "*/", Span(comment, comment + 2, origin), findings)
     if not complete:
@@ -147,10 +149,10 @@ class _StatementParser(SelectParser):
         if word in OTHER_STATEMENTS:
             what, help = OTHER_STATEMENTS[word]
             self.fail("W2002", f"streaming SQL does not support {what}", *ends(self.curr), help)
-        token = self.origin.text[self.curr.start : self.curr.end + 1]
+        self.in_options = True  # an unquoted value with a semicolon ends its statement, and this is the rest of it
         close = find_similar(word, STATEMENT_WORDS, most=1) if word else ()
         help = (f"did you mean {close[0]}?\n" if close else "") + f"statements are {known}"
-        self.fail("W2002", f"unknown statement {token!r}", *ends(self.curr), help)
+        self.fail("W2002", f"unknown statement {self.describe(self.curr)}", *ends(self.curr), help)
 
     def _fail_trailing(self) -> NoReturn:
         self.refuse_unsupported()
@@ -209,6 +211,7 @@ class _StatementParser(SelectParser):
 
     def _parse_set(self, start: int) -> Statement:
         self.advance()
+        self.in_options = True
         return SetOption(option=self.parse_option(), at=self.locate(start))
 
 
@@ -236,6 +239,7 @@ def parse_job(text: str, *, file: str | None = None, env: Mapping[str, str] = {}
     if len(text) > MAX_CHARACTERS:
         message = f"the job has {len(text):,} characters; the maximum is {MAX_CHARACTERS:,}"
         raise StreamSqlError(message, help="split it into several jobs", at=Source(text[:200], 0, 1, file))
+    text = UserText(text)
     findings: list[Diagnostic] = []
     substitution = substitute_variables(text, env, file)
     tokens, origin = _tokenize_job(substitution, findings)

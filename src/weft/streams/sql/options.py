@@ -16,6 +16,7 @@ from weft.core.duration import Duration
 from weft.core.frozen import FrozenMap
 from weft.core.names import find_similar, format_list
 from weft.errors import Diagnostic, StreamSqlError, WeftError
+from weft.redaction import MASK, is_secret_name
 from weft.streams.sql.spec import TIME_DIRECTIVES, TIME_FORMATS, Bounds
 from weft.streams.sql.syntax import OptionSyntax
 
@@ -109,7 +110,7 @@ def _read_offsets(value: str, _: Words) -> str:
         topics = None
     if not isinstance(topics, dict) or not all(isinstance(partitions, dict) for partitions in topics.values()):
         help = "write 'earliest', 'latest' or JSON like '{\"orders\": {\"0\": 23, \"1\": -2}}'"
-        _fail(f"invalid offsets {value!r}", help)
+        _fail("invalid offsets", help)
     return value
 
 
@@ -281,7 +282,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("delimiter", _ANY, "character", (), ",", "the separator of fields", ("csv",)),
     Option("quote", _ANY, "character", (), '"', "the quote around a field that contains the delimiter", ("csv",)),
     Option("null.value", _ANY, "any_text", (), "", "the string that represents NULL", ("csv",)),
-    Option("timestamp.zone", _ANY, "zone", (), "UTC", "the time zone of times that have none"),
+    Option("timestamp.zone", _STREAM | _TABLE, "zone", (), "UTC", "the time zone of times that have none"),
     Option("topic", _STREAM | _SINK, "text", (), None, "the Kafka topic", ("kafka",)),
     Option("bootstrap.servers", _STREAM | _SINK, "text", (), "localhost:9092", "the Kafka brokers", ("kafka",)),
     Option("starting.offsets", _STREAM, "offsets", (), "earliest", "where a new checkpoint starts: `earliest`, `latest` or "
@@ -377,7 +378,7 @@ _TITLES: dict[Owner, str] = {
 
 
 def _describe_unknown(option: OptionSyntax, owner: Owner) -> Diagnostic:
-    foreign = describe_foreign(option.key, option.value)
+    foreign = describe_foreign(option.key, MASK if is_secret_name(option.key) else option.value)
     if foreign is not None:
         message = f"option {option.key!r} {foreign[0]}"
         return Diagnostic("W2007", message, help=foreign[1], at=option.key_at)

@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from weft.core.duration import Duration
 from weft.core.names import find_similar
-from weft.core.source import Source
+from weft.core.source import Source, is_hidden
 from weft.core.types import NULL
 from weft.errors import Code, Diagnostic, StreamSqlError, WeftError
 from weft.expr import functions
@@ -100,6 +100,11 @@ def describe_unsupported(word: str, following: str) -> tuple[str, str, int] | No
     return *clause, 2 if word in _SECOND or following == "JOIN" else 1
 
 
+_QUOTED = {
+    TokenType.STRING: "a string",
+    TokenType.NATIONAL_STRING: "a string with a prefix",
+    TokenType.IDENTIFIER: "a quoted name",
+}
 _T = TypeVar("_T")
 _WORDS = re.compile(r"\b[A-Z]{2,}\b")
 _AFTER_CONDITION = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "WITHIN", "WINDOW", "WHERE", "EMIT", "WITH")
@@ -112,6 +117,7 @@ class Parser(Cursor):
     def __init__(self, tokens: list[Token], origin: Origin) -> None:
         super().__init__(tokens, origin)
         self.findings: list[Diagnostic] = []
+        self.in_options = False
 
     # -- locations and errors
 
@@ -139,11 +145,19 @@ class Parser(Cursor):
         if not self.curr:
             after = len(self.origin.text.rstrip())
             self.fail("W2001", f"expected {expected}, found the end of the text", after, after, help)
-        token = self.origin.text[self.curr.start : self.curr.end + 1]
         # The expected text names its keywords in capitals; one of them may be what a typo was meant to be.
         close = find_similar(self.word(), _WORDS.findall(expected), most=1) if self.word() else ()
         help = help or (f"did you mean {close[0]}?" if close else "")
-        self.fail("W2001", f"expected {expected}, found {token!r}", *ends(self.curr), help)
+        self.fail("W2001", f"expected {expected}, found {self.describe(self.curr)}", *ends(self.curr), help)
+
+    def describe(self, token: Token) -> str:
+        """Return a token for a message; a value of an option may be a secret and is not repeated."""
+        if self.in_options and token.token_type in _QUOTED:
+            return _QUOTED[token.token_type]
+        at = self.locate(token.start, token.end + 1)
+        return (
+            "a value" if is_hidden(at.text, at.start, at.end) else repr(self.origin.text[token.start : token.end + 1])
+        )
 
     def refuse_unsupported(self) -> None:
         """Raise an error if the current token begins SQL that streams do not support."""

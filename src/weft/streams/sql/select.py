@@ -29,6 +29,7 @@ from weft.streams.sql.syntax import (
 # TIMESTAMP(3) and the like, as Flink writes them: event times have microseconds whatever the precision.
 _PRECISION = re.compile(r"(timestamp(?:_ntz|_ltz)?)\s*\(\s*\d\s*\)", re.IGNORECASE)
 _AFTER_TYPE = ("NOT", "NULL", "PRIMARY", "WITH", "AS")
+_IN_QUOTES = "write the value as one string in single quotes; '' is a quote inside it"
 _TYPES = "types are STRING, INT, BIGINT, DOUBLE, DECIMAL(p,s), BOOLEAN, DATE, TIMESTAMP and ARRAY of these"
 
 
@@ -38,12 +39,14 @@ class OptionParser(Parser):
     def parse_options(self) -> tuple[OptionSyntax, ...]:
         """Parse ``('key' = value, ..)`` after WITH."""
         self.expect_token(TokenType.L_PAREN, "( after WITH", "write WITH ('key' = 'value')")
+        self.in_options = True
         options: dict[str, OptionSyntax] = {}
         for option in self.parse_list(self.parse_option):
             if option.key in options:
                 self.add_finding("W2003", f"duplicate option {option.key!r}", option.key_at, "remove one of them")
             options.setdefault(option.key, option)  # the first counts, for the errors of later checks
         self.expect_token(TokenType.R_PAREN, ", or ) after an option")
+        self.in_options = False
         return tuple(options.values())
 
     def parse_option(self) -> OptionSyntax:
@@ -68,7 +71,7 @@ class OptionParser(Parser):
         if not sign and self.word() in ("TRUE", "FALSE"):
             self.advance()
             return token.text.lower()
-        help = f"write '{self.curr.text}'" if self.word() else ""
+        help = f"write {self.describe(self.curr)}" if self.word() else _IN_QUOTES
         return self.unexpected("a value: a string in single quotes, a number, TRUE or FALSE", help)
 
     def parse_columns(self) -> tuple[ColumnSyntax, ...]:

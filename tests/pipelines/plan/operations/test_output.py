@@ -11,7 +11,6 @@ import pytest
 from pipelines import Site, site, update
 from weft.core.source import Source
 from weft.errors import ActivationError
-from weft.io.connectors import connectors
 from weft.io.options import CsvOptions
 from weft.pipelines.model.operation import Destination, Output
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
@@ -276,27 +275,6 @@ def test_the_options_of_a_datasource_reach_its_files_also_in_a_draft(tmp_path: P
 )
 def test_what_files_cannot_hold_is_refused(tmp_path: Path, destination: str, more: str, *, refused: bool) -> None:
     assert {code for code, _ in made(tmp_path, destination, more).messages()} == ({"W1422"} if refused else set())
-
-
-def test_options_of_every_datasource_are_known_to_writing() -> None:
-    # A new option must be used for writing, refused there, or be named here as one for reading alone.
-    assert {connector.kind: set(connector.options) for connector in connectors()} == {
-        "csv": {
-            "path_prefix",
-            "delimiter",
-            "has_header",
-            "encoding",
-            "quote",
-            "multiline",
-            "escape_formulas",
-        },
-        "parquet": {"path_prefix"},
-        "json": {"path_prefix", "multiline", "encoding"},
-        "jdbc": {"url", "connection_string", "schema", "driver", "fetch_size"},
-        "table": {"catalog", "schema"},
-        "iceberg": {"path_prefix", "catalog", "schema", "properties"},
-        "delta": {"path_prefix", "storage_options"},
-    }
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def _is_plain(name: str) -> bool:
 
 def _is_local(path: str, at: Source | None, context: PlanContext) -> bool:
     scheme = _SCHEME.match(path)
-    if scheme is None or scheme[0] == "file://":
+    if scheme is None or scheme[0].lower() == "file://":
         return True
     context.report(
         "W1509",

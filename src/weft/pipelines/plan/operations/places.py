@@ -4,6 +4,7 @@
 
     out/gl/, ./out/gl, /work/out/gl, a link to it     one folder
     jdbc:postgresql://DB:5432/x, schema public        the same table as jdbc:postgresql://db/x without a schema
+    jdbc:postgresql://db/x?currentSchema=gl           the same table as schema gl
     lake.GL, lake.gl                                  one table of Spark's catalog, which ignores case
 
 A folder also contains every place below it.
@@ -23,7 +24,7 @@ from weft.core.names import fold
 from weft.io.connectors import find_connector
 from weft.io.datasource import DataSource
 from weft.io.location import PUBLISHED, Location, is_local, plain_path
-from weft.io.options import jdbc_url
+from weft.io.options import jdbc_schema, jdbc_url
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.operations.resolved import Target
 
@@ -111,12 +112,12 @@ def _files(path: Path) -> Place:
 
 def _table(table: str, schema: str | None, source: DataSource | None) -> Place:
     options = {} if source is None else source.options
-    inside = schema or str(options.get("schema") or "")
     if source is not None and find_connector(source.type).sink == "jdbc":
         # Names in PostgreSQL are quoted and therefore case-sensitive.
-        return Place("table", (*_server(source), inside or "public", table))
+        return Place("table", (*_server(source), schema or jdbc_schema(source), table))
     catalog = str(options.get("catalog") or "spark_catalog")
-    return Place("table", (fold(catalog), fold(inside or "default"), fold(table)))
+    inside = schema or str(options.get("schema") or "default")
+    return Place("table", (fold(catalog), fold(inside), fold(table)))
 
 
 def _server(source: DataSource) -> tuple[str, ...]:
