@@ -250,3 +250,11 @@ def test_nested_values_are_ranked_as_their_python_values_compare(kind: Any, leav
                 order = {key: rank for rank, key in enumerate(sorted(set(keys[part])))}
                 found = {rank: n for n, rank in enumerate(sorted(set(ranks)))}
                 assert [found[rank] for rank in ranks] == [order[key] for key in keys[part]]
+
+
+def test_of_two_rows_of_one_time_the_one_known_later_is_taken() -> None:
+    from weft.joins.spark.order import tie_slots
+
+    join = replace(JOIN, right=Schema.of(k="long", u="long", v="long", known="long", w="long"))
+    assert tie_slots(join, replace(MATCH, known=(1, 3))) == (("right", 3), ("right", 2), ("right", 4))
+    assert tie_slots(join, replace(MATCH, known=(1, 3), tie_break=(4, 3)))[:2] == (("right", 3), ("right", 4))

@@ -224,6 +224,7 @@ def test_all_mistakes_of_a_job_come_at_once() -> None:
     ("select", "code", "place"),
     [
         ("SELECT a.id FROM a JOIN b ON a.n < b.n WITHIN '1m'", "W2101", "a.n < b.n"),
+        ("SELECT a.id FROM a JOIN b ON b.k = b.n + a.k WITHIN '1m'", "W2101", "b.k = b.n + a.k"),
         ("SELECT a.id FROM a JOIN b ON a.f = b.f WITHIN '1m'", "W2102", "a.f = b.f"),
         ("SELECT a.id, b.id FROM a JOIN b ON a.k = b.k WITHIN '1m'", "W2103", "b.id"),
         ("SELECT a.id FROM a JOIN b ON a.k = b.k", "W2104", "b"),
@@ -281,6 +282,17 @@ def test_the_clause_to_paste_makes_the_join_good(bound: str, clause: str) -> Non
 def test_where_that_undoes_an_outer_join_is_refused(how: str, where: str, remedy: str) -> None:
     finding = only(refused(f"{JOINED.replace('JOIN', f'{how} JOIN')} WITHIN '1m' WHERE {where}"), "W2109")
     assert finding.help.endswith(remedy)
+
+
+@pytest.mark.parametrize("how", ["RIGHT", "FULL"])
+@pytest.mark.parametrize("where", ["b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR", "a.k = b.k"])
+def test_where_of_an_earlier_join_does_not_move_there_if_a_later_one_pads_its_rows(how: str, where: str) -> None:
+    bound = "b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR"
+    earlier = f"a JOIN b ON {bound}" if where == "a.k = b.k" else "a JOIN b ON a.k = b.k"
+    later = f"{how} JOIN c ON b.k = c.k AND c.t BETWEEN b.t AND b.t + INTERVAL '1' HOUR"
+    error = refused(" ".join(("SELECT a.id FROM", earlier, later, "WHERE", where)))
+    assert isinstance(error, StreamPlanError)
+    assert "W2109" in {d.code for d in error.diagnostics}
 
 
 @pytest.mark.parametrize(
