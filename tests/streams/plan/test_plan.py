@@ -288,9 +288,9 @@ def test_where_that_undoes_an_outer_join_is_refused(how: str, where: str, remedy
 @pytest.mark.parametrize("where", ["b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR", "a.k = b.k"])
 def test_where_of_an_earlier_join_does_not_move_there_if_a_later_one_pads_its_rows(how: str, where: str) -> None:
     bound = "b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR"
-    earlier = f"a JOIN b ON {bound}" if where == "a.k = b.k" else "a JOIN b ON a.k = b.k"
+    earlier = f"SELECT a.id FROM a JOIN b ON {bound}" if where == "a.k = b.k" else JOINED
     later = f"{how} JOIN c ON b.k = c.k AND c.t BETWEEN b.t AND b.t + INTERVAL '1' HOUR"
-    error = refused(" ".join(("SELECT a.id FROM", earlier, later, "WHERE", where)))
+    error = refused(f"{earlier} {later} WHERE {where}")
     assert isinstance(error, StreamPlanError)
     assert "W2109" in {d.code for d in error.diagnostics}
 
