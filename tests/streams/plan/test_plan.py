@@ -119,6 +119,15 @@ def test_the_task_of_the_kernel_holds_policies_of_the_streams_and_limits() -> No
     assert (task.left.name, task.right.name, task.left.raw, task.right.raw) == ("a", "b", True, True)
 
 
+def test_the_limits_of_rows_are_for_streams_and_not_for_a_table_that_is_kept() -> None:
+    plan = planned(
+        "SELECT a.id FROM a RIGHT JOIN tab ON a.k = tab.k"
+        " WITH ('join.max_state_rows'='101', 'join.max_rows_per_key'='7')",
+    )
+    (step,) = plan.kernel_steps
+    assert (step.reach.kind, step.limits.max_state_rows, step.limits.max_rows_per_key) == ("table", None, None)
+
+
 def test_only_the_first_join_of_a_stream_judges_its_rows() -> None:
     plan = planned(
         "SELECT a.id FROM a JOIN b ON a.k = b.k WITHIN '1m' JOIN c ON c.k = a.k AND c.t = b.t JOIN tab ON tab.k = a.k"
