@@ -285,6 +285,7 @@ def test_the_clause_to_paste_makes_the_join_good(bound: str, clause: str) -> Non
         ("LEFT", "COALESCE(b.n, NULL) > 1", "INNER JOIN"),
         ("LEFT", "b.n IN (1, 2)", "INNER JOIN"),
         ("LEFT", "CASE WHEN b.n = 1 THEN TRUE ELSE FALSE END", "INNER JOIN"),
+        ("LEFT", "CASE WHEN b.n IS NULL THEN FALSE ELSE a.n = 1 END", "INNER JOIN"),
         ("LEFT", "b.s LIKE 'x%'", "INNER JOIN"),
     ],
 )
