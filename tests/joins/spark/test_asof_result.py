@@ -108,6 +108,13 @@ def test_rows_with_one_match_and_other_values_that_skip_nulls_are_folded_apart()
     assert set(folded.column("b").to_pylist()) == {"low", "high"}
 
 
+def test_rows_without_a_match_are_not_counted_with_the_values_of_any_right_row() -> None:
+    left = table(LEFT, [("Z", n, None) for n in range(50)])
+    right = table(RIGHT, [("A", 1, "x" * 300, None)])
+    plain = joined(search(whole=600, piece=600), left, right)
+    assert plain.column("folded").null_count == len(plain) == 50
+
+
 def arrived(columns: dict[str, Any]) -> pa.Table:
     """Return a table in batches of 10,000 rows, as Spark sends it."""
     whole = pa.table(columns)

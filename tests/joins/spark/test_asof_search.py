@@ -191,6 +191,25 @@ def test_ties_are_settled_by_lists_and_structs_too() -> None:
         assert repr(row["v"]) == repr(some[-1])
 
 
+def test_a_left_row_that_cannot_match_gets_no_skipped_value_either() -> None:
+    from weft.joins.spark.asof_search import joined
+
+    left = pa.table({"k": [1, 1], "t": [5, 5], "usable": [True, False]})
+    right = table([(1, 3, 7), (1, 4, None)])
+    rows = joined(search_of(MATCH)._replace(skip_nulls=(2,), ties=()), left, right).to_pylist()
+    assert [(r["u"], r["v"], r["here"]) for r in rows] == [(4, 7, True), (None, None, False)]
+
+
+@pytest.mark.parametrize(("nulls_equal", "expected"), [(True, (4, 7)), (False, (None, None))])
+def test_null_keys_match_only_where_nulls_are_equal(*, nulls_equal: bool, expected: Any) -> None:
+    from weft.joins.spark.asof_search import joined
+
+    search = search_of(MATCH)._replace(usable=None, nulls_equal=nulls_equal)
+    left = pa.table({"k": pa.array([None], pa.int64()), "t": [5]})
+    (row,) = joined(search, left, table([(None, 4, 7)])).to_pylist()
+    assert (row["u"], row["v"]) == expected
+
+
 def comparable(value: Any) -> tuple[Any, ...]:
     """Return something that compares as Spark compares arrays and structs: NULL first, NaN last."""
     if value is None:
@@ -233,20 +252,9 @@ def test_nested_values_are_ranked_as_their_python_values_compare(kind: Any, leav
                 assert [found[rank] for rank in ranks] == [order[key] for key in keys[part]]
 
 
-def test_a_left_row_that_cannot_match_gets_no_skipped_value_either() -> None:
-    from weft.joins.spark.asof_search import joined
+def test_of_two_rows_of_one_time_the_one_known_later_is_taken() -> None:
+    from weft.joins.spark.order import tie_slots
 
-    left = pa.table({"k": [1, 1], "t": [5, 5], "usable": [True, False]})
-    right = table([(1, 3, 7), (1, 4, None)])
-    rows = joined(search_of(MATCH)._replace(skip_nulls=(2,), ties=()), left, right).to_pylist()
-    assert [(r["u"], r["v"], r["here"]) for r in rows] == [(4, 7, True), (None, None, False)]
-
-
-@pytest.mark.parametrize(("nulls_equal", "expected"), [(True, (4, 7)), (False, (None, None))])
-def test_null_keys_match_only_where_nulls_are_equal(*, nulls_equal: bool, expected: Any) -> None:
-    from weft.joins.spark.asof_search import joined
-
-    search = search_of(MATCH)._replace(usable=None, nulls_equal=nulls_equal)
-    left = pa.table({"k": pa.array([None], pa.int64()), "t": [5]})
-    (row,) = joined(search, left, table([(None, 4, 7)])).to_pylist()
-    assert (row["u"], row["v"]) == expected
+    join = replace(JOIN, right=Schema.of(k="long", u="long", v="long", known="long", w="long"))
+    assert tie_slots(join, replace(MATCH, known=(1, 3))) == (("right", 3), ("right", 2), ("right", 4))
+    assert tie_slots(join, replace(MATCH, known=(1, 3), tie_break=(4, 3)))[:2] == (("right", 3), ("right", 4))

@@ -70,6 +70,17 @@ def test_pins_files_selectors_and_the_rest(snapshot: dict[str, Any]) -> None:
     assert len(told) == 6
 
 
+@pytest.mark.parametrize(
+    "name", ["dataset_id", "dataset_version", "resolver_id", "resolver_version", "resolver_source"]
+)
+def test_whatever_a_pin_says_is_compared(snapshot: dict[str, Any], name: str) -> None:
+    def edit(s: dict[str, Any]) -> None:
+        s["pins"][1][name] = "other"
+
+    before = snapshot["pins"][1][name]
+    assert changed(snapshot, edit) == [f"pins: join fx of 10 {name} {before} -> other"]
+
+
 def test_a_change_has_a_form_for_documents(snapshot: dict[str, Any]) -> None:
     after = copy.deepcopy(snapshot) | {"engine": "2"}
     (change,) = diff_snapshot(snapshot, after)

@@ -119,6 +119,15 @@ def test_the_task_of_the_kernel_holds_policies_of_the_streams_and_limits() -> No
     assert (task.left.name, task.right.name, task.left.raw, task.right.raw) == ("a", "b", True, True)
 
 
+def test_the_limits_of_rows_are_for_streams_and_not_for_a_table_that_is_kept() -> None:
+    plan = planned(
+        "SELECT a.id FROM a RIGHT JOIN tab ON a.k = tab.k"
+        " WITH ('join.max_state_rows'='101', 'join.max_rows_per_key'='7')",
+    )
+    (step,) = plan.kernel_steps
+    assert (step.reach.kind, step.limits.max_state_rows, step.limits.max_rows_per_key) == ("table", None, None)
+
+
 def test_only_the_first_join_of_a_stream_judges_its_rows() -> None:
     plan = planned(
         "SELECT a.id FROM a JOIN b ON a.k = b.k WITHIN '1m' JOIN c ON c.k = a.k AND c.t = b.t JOIN tab ON tab.k = a.k"
@@ -224,6 +233,7 @@ def test_all_mistakes_of_a_job_come_at_once() -> None:
     ("select", "code", "place"),
     [
         ("SELECT a.id FROM a JOIN b ON a.n < b.n WITHIN '1m'", "W2101", "a.n < b.n"),
+        ("SELECT a.id FROM a JOIN b ON b.k = b.n + a.k WITHIN '1m'", "W2101", "b.k = b.n + a.k"),
         ("SELECT a.id FROM a JOIN b ON a.f = b.f WITHIN '1m'", "W2102", "a.f = b.f"),
         ("SELECT a.id, b.id FROM a JOIN b ON a.k = b.k WITHIN '1m'", "W2103", "b.id"),
         ("SELECT a.id FROM a JOIN b ON a.k = b.k", "W2104", "b"),
@@ -275,12 +285,24 @@ def test_the_clause_to_paste_makes_the_join_good(bound: str, clause: str) -> Non
         ("LEFT", "COALESCE(b.n, NULL) > 1", "INNER JOIN"),
         ("LEFT", "b.n IN (1, 2)", "INNER JOIN"),
         ("LEFT", "CASE WHEN b.n = 1 THEN TRUE ELSE FALSE END", "INNER JOIN"),
+        ("LEFT", "CASE WHEN b.n IS NULL THEN FALSE ELSE a.n = 1 END", "INNER JOIN"),
         ("LEFT", "b.s LIKE 'x%'", "INNER JOIN"),
     ],
 )
 def test_where_that_undoes_an_outer_join_is_refused(how: str, where: str, remedy: str) -> None:
     finding = only(refused(f"{JOINED.replace('JOIN', f'{how} JOIN')} WITHIN '1m' WHERE {where}"), "W2109")
     assert finding.help.endswith(remedy)
+
+
+@pytest.mark.parametrize("how", ["RIGHT", "FULL"])
+@pytest.mark.parametrize("where", ["b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR", "a.k = b.k"])
+def test_where_of_an_earlier_join_does_not_move_there_if_a_later_one_pads_its_rows(how: str, where: str) -> None:
+    bound = "b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR"
+    earlier = JOINED.replace(where, bound)  # the condition stands in ON or in WHERE, not in both
+    later = f"{how} JOIN c ON b.k = c.k AND c.t BETWEEN b.t AND b.t + INTERVAL '1' HOUR"
+    error = refused(f"{earlier} {later} WHERE {where}")
+    assert isinstance(error, StreamPlanError)
+    assert "W2109" in {d.code for d in error.diagnostics}
 
 
 @pytest.mark.parametrize(

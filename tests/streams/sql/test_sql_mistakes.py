@@ -59,6 +59,13 @@ def test_a_statement_that_does_not_read_does_not_make_its_name_unknown() -> None
     assert [d.code for d in collect_findings(text)] == ["W2013"]
 
 
+@pytest.mark.parametrize(("one", "other"), [("id", "ID"), ("Id", "id"), ("ID", "ID")])
+def test_a_column_is_declared_twice_whatever_the_case_of_its_name(one: str, other: str) -> None:
+    columns = f"({one} INT, {other} INT)"
+    (finding,) = collect_findings("CREATE STREAM a " + columns + " WITH ('path' = 'a.csv'); SELECT * FROM a;")
+    assert (finding.code, finding.message) == ("W2009", f"duplicate column {other!r}")
+
+
 def test_a_variable_without_a_value_hides_only_what_it_causes() -> None:
     text = "CREATE TABLE a (b INT) WITH ('path' = 'a.csv', 'format' = '${F}', 'header' = 'yes'); SELECT * FROM a;"
     assert [d.code for d in collect_findings(text)] == ["W2011", "W2006"]

@@ -245,6 +245,7 @@ def test_advice_for_an_option_of_another_system_names_options_of_ours(key: str) 
         ("'path' = 'data/a.csv'", "files", "csv"),
         ("'path' = 'data/*.JSON'", "files", "json"),
         ("'path' = 'a.jsonl.gz'", "files", "json"),
+        ("'path' = 'A.JSONL.GZ'", "files", "json"),
         ("'path' = 's3a://bucket/a.parquet'", "files", "parquet"),
         ("'path' = 'data/a.csv', 'format' = 'json'", "files", "json"),
         ("'path' = 'folder', 'format' = 'avro'", "files", "avro"),

@@ -229,6 +229,18 @@ def test_rows_are_merged_by_the_key_of_the_registered_dataset(tmp_path: Path) ->
     assert output(made(tmp_path, WAREHOUSE, more)).merge_key == ("journal_id", "line_number")
 
 
+def test_the_key_of_the_registered_dataset_comes_before_that_of_the_input(tmp_path: Path) -> None:
+    journals = (
+        "dataset: {id: journals, name: journals, version: 1, status: active, natural_key_columns: [journal_id],\n"
+        "  main_table: {name: journals, temporal_mode: period,"
+        " columns: [{name: journal_id, type: string, nullable: false}]}}\n"
+    )
+    more = "mode: merge, register_as_dataset: journals"
+    write = f"- {{seq: 20, name: Write, type: output, arguments: {{destination: {WAREHOUSE}, {more}}}}}"
+    found = site(tmp_path, [write], {"datasets/journals.v1.yml": journals})
+    assert output(found).merge_key == ("journal_id",)
+
+
 def test_rows_cannot_be_merged_without_their_key(tmp_path: Path) -> None:
     assert [c for c, _ in made(tmp_path, WAREHOUSE, ", mode: merge, columns: [journal_id]").messages()] == ["W1414"]
 
