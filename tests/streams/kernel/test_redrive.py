@@ -16,6 +16,7 @@ from stream_checkpoints import BATCHES, SQL, order, run, shipment
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint import recover as recovering
+from weft.streams.checkpoint.commit import sync_staged
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.recover import (
     RedriveRecord,
@@ -325,11 +326,10 @@ def test_the_files_of_a_redrive_are_on_the_disk_before_its_record_is(
     staged, order_of = tmp_path / "stage" / "1" / "a.json", []
     staged.parent.mkdir(parents=True)
     staged.write_text("{}\n")
-    synced = recovering.sync_staged
 
     def sync(moves: Sequence[Move]) -> None:
         order_of.append(list(checkpoint.redriven.glob("*.json")))
-        synced(moves)
+        sync_staged(moves)
 
     monkeypatch.setattr(recovering, "sync_staged", sync)
     move = Move(source=staged, to=tmp_path / "out" / "a.json", rows=1)

@@ -61,8 +61,8 @@ def test_a_statement_that_does_not_read_does_not_make_its_name_unknown() -> None
 
 @pytest.mark.parametrize(("one", "other"), [("id", "ID"), ("Id", "id"), ("ID", "ID")])
 def test_a_column_is_declared_twice_whatever_the_case_of_its_name(one: str, other: str) -> None:
-    columns = f"({one} INT, {other} INT)"
-    (finding,) = collect_findings("CREATE STREAM a " + columns + " WITH ('path' = 'a.csv'); SELECT * FROM a;")
+    text = "CREATE STREAM a (ONE INT, OTHER INT) WITH ('path' = 'a.csv'); SELECT * FROM a;"
+    (finding,) = collect_findings(text.replace("ONE", one).replace("OTHER", other))
     assert (finding.code, finding.message) == ("W2009", f"duplicate column {other!r}")
 
 
