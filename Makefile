@@ -5,6 +5,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
+CAN_RUN := $(VENV)/.can-run
 PEERS := bench/.venv-peers
 FLINK := bench/.venv-flink
 PROCESSES := 2
@@ -18,12 +19,16 @@ $(READY): pyproject.toml constraints.txt scripts/setup
 	@scripts/setup $(VENV)
 	@touch $@
 
-demo: setup ## run the FX pipeline, the main joins and a stream join on small tables, print the results
-	@$(PY) examples/pipeline_demo.py
-	@$(PY) examples/join_demo.py
-	@$(PY) examples/stream_demo.py
+# The demo needs what users need: none of the development tools.
+$(CAN_RUN): pyproject.toml constraints.txt scripts/setup
+	@if [ -e $(READY) ] && [ ! $(READY) -ot pyproject.toml ]; then :; else scripts/setup $(VENV) run; fi
+	@touch $@
 
-test: setup ## run every test, the files shared between two processes (PROCESSES=0 for one)
+demo: $(CAN_RUN) ## run joins, a pipeline and a stream join on small tables, print the results (a minute)
+	@$(PY) examples/demo.py
+
+test: setup ## run every test, about half an hour; the files are shared between two processes (PROCESSES=0 for one)
+	@echo "every test: about half an hour with two processes; make quick runs those without Spark in two minutes"
 	@$(PY) -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 quick: setup ## run the tests that need no JVM

@@ -1,4 +1,4 @@
-"""The demos run to their end as `make demo` starts them: in a process of their own, with no Python named for workers."""
+"""The demo runs to its end as `make demo` starts it: in a process of its own, with no Python named for workers."""
 
 from __future__ import annotations
 
@@ -9,26 +9,30 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+DEMO = Path(__file__).parents[1] / "examples" / "demo.py"
 
 
-@pytest.mark.usefixtures("jvm")
-@pytest.mark.parametrize(
-    ("demo", "said"),
-    [
-        ("pipeline_demo", "completed in"),
-        ("join_demo", "natural_asof"),
-        ("stream_demo", "the same job as a batch gives the same rows"),
-    ],
-)
-def test_a_demo_runs_to_its_end(demo: str, said: str) -> None:
+def run_demo(*parts: str) -> subprocess.CompletedProcess[str]:
     bare = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
-    ran = subprocess.run(
-        [sys.executable, EXAMPLES / f"{demo}.py"],
-        env=bare | {"PYTHONPATH": str(EXAMPLES.parent / "src")},
+    return subprocess.run(
+        [sys.executable, DEMO, *parts],
+        env=bare | {"PYTHONPATH": str(DEMO.parents[1] / "src")},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.usefixtures("jvm")
+def test_the_demo_runs_to_its_end_without_noise() -> None:
+    ran = run_demo()
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
-    assert said in ran.stdout
+    for said in ("natural_asof", "completed in", "The same job as a batch gives the same rows", "Try next"):
+        assert said in ran.stdout
+    assert not ran.stderr
+
+
+def test_a_part_that_is_not_there_is_refused_with_the_names_of_those_that_are() -> None:
+    ran = run_demo("join")
+    assert ran.returncode == 1
+    assert "no part named join; there are joins, pipeline, streams" in ran.stderr

@@ -42,7 +42,7 @@ def test_windows_are_written_as_the_page_says() -> None:
 
 
 def test_the_job_of_the_demo_is_planned() -> None:
-    text = (ROOT / "examples" / "stream_demo.py").read_text(encoding="utf-8")
+    text = (ROOT / "examples" / "demo.py").read_text(encoding="utf-8")
     (sql,) = re.findall(r'^SQL = """\\\n(.*?)^"""', text, re.MULTILINE | re.DOTALL)
     assert step_of(sql).how == "full"
 
