@@ -233,12 +233,12 @@ class Job:
     def _reached(self, process: Leader, kill: Kill) -> bool:
         wanted = self.begun() + kill.batch
         until = time.monotonic() + WAIT
-        while process.poll() is None:
+        while (code := process.poll()) is None:
             assert time.monotonic() < until, f"{kill}: the batch did not begin\n{self.tail()}"
             if not kill.batch or self.begun() >= wanted:
                 return True
             time.sleep(_LOOK)
-        assert process.returncode == 0, f"exit code {process.returncode}\n{self.tail()}"
+        assert code == 0, f"exit code {code}\n{self.tail()}"
         return False
 
     def _hit(self, process: Leader, victim: Victim) -> int:
