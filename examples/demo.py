@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import weft.streams
 from weft import AsofOrder, JoinSpec, explain_join, inspect_keys
 from weft.cli.main import run_command
+from weft.core.frozen import FrozenMap
 from weft.io.options import SparkSettings
 from weft.io.spark.session import session_for
 
@@ -193,7 +194,7 @@ def main() -> None:
         sys.exit(f"no part named {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     print("starting Spark ...", flush=True)
     begun = time.monotonic()
-    settings = SparkSettings(master="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
+    settings = SparkSettings(master="local[2]", conf=FrozenMap({"spark.sql.shuffle.partitions": "2"}))
     with session_for(settings, make_folder("session")) as session:
         print(f"Spark {session.spark.version} started in {time.monotonic() - begun:.0f} seconds", flush=True)
         for name in names:
