@@ -209,11 +209,16 @@ def write_report(path: Path) -> str:
     results = loaded(path)
     text = markdown(results)
     path.with_suffix(".md").write_text(text, encoding="utf-8")
-    if path.resolve() == RESULTS.resolve() and DOCUMENT.exists():
-        page = DOCUMENT.read_text(encoding="utf-8")
-        before, after = page.partition(BEGIN)[0], page.partition(END)[2]
-        DOCUMENT.write_text(before + figures(results) + after, encoding="utf-8")
+    if path.resolve() == RESULTS.resolve():
+        write_figures(DOCUMENT, figures(results))
     return text
+
+
+def write_figures(document: Path, text: str) -> None:
+    """Replace the part of a document that shows figures."""
+    if document.exists():
+        page = document.read_text(encoding="utf-8")
+        document.write_text(page.partition(BEGIN)[0] + text + page.partition(END)[2], encoding="utf-8")
 
 
 if __name__ == "__main__":

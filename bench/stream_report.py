@@ -10,10 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from report import BEGIN, END, write_figures
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "streams.json"
 DOCUMENT = HERE.parent / "docs" / "streams.md"
-BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 MOST_RATIO = 1.05
 MOST_STATE = 1.2
 CORES = 2
@@ -152,10 +155,8 @@ def write_report(path: Path) -> str:
     results = loaded(path)
     text = markdown(results)
     path.with_suffix(".md").write_text(text, encoding="utf-8")
-    if path.resolve() == RESULTS.resolve() and DOCUMENT.exists():
-        page = DOCUMENT.read_text(encoding="utf-8")
-        before, after = page.partition(BEGIN)[0], page.partition(END)[2]
-        DOCUMENT.write_text(before + figures(results) + after, encoding="utf-8")
+    if path.resolve() == RESULTS.resolve():
+        write_figures(DOCUMENT, figures(results))
     return text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,8 +128,13 @@ def reference_rows(join: ResolvedJoin, left: Sequence[Row], right: Sequence[Row]
 
 def by_spark(case: Case, session: SparkSession) -> Outcome:
     """Run a case through the methods of a relation."""
+    return outcome_of(lambda: joined(case, session))
+
+
+def outcome_of(join: Callable[[], Relation]) -> Outcome:
+    """Return the rows of a join, or the error that it raises now or when its rows are read."""
     try:
-        result = joined(case, session)
+        result = join()
     except WeftError as error:
         return Outcome(error=(type(error).__name__, error.code))
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from join_cases import Outcome, assert_schema_is_true, frame_of, relation_of, rows_of
+from join_cases import Outcome, assert_schema_is_true, frame_of, outcome_of, relation_of, rows_of
 from strategies import Flavour, RandomJoin, expected, seeded_join, seeds
 from weft.errors import WeftError
 from weft.joins.resolve.join import resolve_join
@@ -33,33 +33,23 @@ def joined(left: Relation, right: Relation, spec: Any, project: JoinProjection |
 
 def outcome(case: Case, session: SparkSession) -> Outcome:
     """Run a case by Spark."""
-    from weft import contract_failure
 
-    try:
+    def join() -> Relation:
         left = relation_of(session, case.left)
         right = left if case.left == case.right else relation_of(session, case.right)
-        result = joined(left, right, from_dict(case.spec))
-    except WeftError as error:
-        return Outcome(error=(type(error).__name__, error.code))
-    try:
-        rows = rows_of(result.df)
-    except Exception as failure:
-        broken = contract_failure(failure)
-        if broken is None:
-            raise
-        return Outcome(error=(type(broken).__name__, broken.code))
-    assert_schema_is_true(result, rows)
-    return Outcome(result.columns, tuple(rows))
+        return joined(left, right, from_dict(case.spec))
+
+    return outcome_of(join)
 
 
 def packs(
-    flavour: Flavour, count: int, start: int, wanted: Callable[[ResolvedJoin], bool]
+    flavour: Flavour, count: int, start: int, wanted: Callable[[ResolvedJoin], bool], datasets: int = DATASETS
 ) -> list[tuple[RandomJoin, ResolvedJoin]]:
     """Return packs that resolve and are wanted; ``WEFT_EXAMPLES`` asks for more of them."""
     found: list[tuple[RandomJoin, ResolvedJoin]] = []
     seed = start
     while len(found) < len(seeds(count)):
-        pack = seeded_join(seed, flavour, DATASETS)
+        pack = seeded_join(seed, flavour, datasets)
         seed += 1
         try:
             join = resolve_join(

@@ -30,6 +30,32 @@ if TYPE_CHECKING:
 RUN_AT = dt.datetime(2026, 11, 15, 12, 0, tzinfo=dt.UTC)
 Rows = Sequence[Mapping[str, Any]]
 
+COUNTRIES = """\
+dataset:
+  id: countries
+  name: countries
+  version: 1
+  status: active
+  main_table:
+    name: countries
+    temporal_mode: snapshot
+    columns: [{name: code, type: string}, {name: continent, type: string}]
+"""
+CUSTOMERS = """\
+dataset:
+  id: customers
+  name: customers
+  version: 1
+  status: active
+  main_table:
+    name: customers
+    temporal_mode: snapshot
+    columns: [{name: id, type: string}, {name: country_code, type: string}]
+  lookups:
+    - alias: country
+      target: {type: dataset, id: countries}
+      join_conditions: [{source_column: country_code, target_column: code}]
+"""
 WRITE_ALL = """\
 - seq: 900
   name: Write

@@ -30,9 +30,9 @@ def test_every_result_is_of_a_workload_that_can_be_run_again() -> None:
 
 def test_the_streaming_document_shows_the_figures_of_its_results_file() -> None:
     page = stream_report.DOCUMENT.read_text(encoding="utf-8")
-    shown = page.partition(stream_report.BEGIN)[2].partition(stream_report.END)[0]
+    shown = page.partition(BEGIN)[2].partition(END)[0]
     wanted = stream_report.figures(stream_report.loaded())
-    assert stream_report.BEGIN + shown + stream_report.END == wanted, "run python bench/stream_report.py"
+    assert BEGIN + shown + END == wanted, "run python bench/stream_report.py"
     told = stream_report.RESULTS.with_suffix(".md").read_text(encoding="utf-8")
     assert told == stream_report.markdown(stream_report.loaded())
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from join_cases import assert_schema_is_true, frame_of, rows_of
-from strategies import RandomJoin, expected, seeded_join, seeds
-from weft import JoinProjection, WeftError, asof_strategies, relation
+from near_joins import packs as seeded_packs
+from strategies import RandomJoin, expected
+from weft import JoinProjection, asof_strategies, relation
 from weft.joins.choose import ASOF
-from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.resolve.resolved import ResolvedJoin
 from weft.joins.spark import asof_kernel
@@ -25,25 +25,7 @@ DATASETS = 25
 
 def packs(strategy: str, count: int) -> list[tuple[RandomJoin, ResolvedJoin]]:
     """Return packs that resolve and that the plan serves."""
-    found: list[tuple[RandomJoin, ResolvedJoin]] = []
-    seed = 0
-    wanted = len(seeds(count))
-    while len(found) < wanted:
-        pack = seeded_join(seed, "asof", DATASETS)
-        seed += 1
-        try:
-            join = resolve_join(
-                from_dict(pack.spec),
-                pack.left.schema,
-                pack.right.schema,
-                project=JoinProjection.from_dict(pack.project),
-            )
-        except WeftError as error:
-            assert error.code in ("W0103", "W0307"), f"seed {seed - 1}: {error}"
-            continue
-        if ASOF[strategy](fold_order_conditions(join)) is None:
-            found.append((pack, join))
-    return found
+    return seeded_packs("asof", count, 0, lambda join: ASOF[strategy](fold_order_conditions(join)) is None, DATASETS)
 
 
 @pytest.mark.parametrize("strategy", asof_strategies())

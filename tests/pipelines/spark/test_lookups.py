@@ -8,37 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipelines import WRITE_ALL, run, site, transaction, transactions, update
+from pipelines import COUNTRIES, CUSTOMERS, WRITE_ALL, run, site, transaction, transactions, update
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CUSTOMERS = """\
-dataset:
-  id: customers
-  name: customers
-  version: 1
-  status: active
-  main_table:
-    name: customers
-    temporal_mode: snapshot
-    columns: [{name: id, type: string}, {name: country_code, type: string}]
-  lookups:
-    - alias: country
-      target: {type: dataset, id: countries}
-      join_conditions: [{source_column: country_code, target_column: code}]
-"""
-COUNTRIES = """\
-dataset:
-  id: countries
-  name: countries
-  version: 1
-  status: active
-  main_table:
-    name: countries
-    temporal_mode: snapshot
-    columns: [{name: code, type: string}, {name: continent, type: string}]
-"""
 LOOKUP = """\
     - alias: customer
       target: {type: dataset, id: customers}

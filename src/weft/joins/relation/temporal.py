@@ -407,7 +407,7 @@ class TemporalJoins(Frame):
             ``project=JoinProjection(suffixes=("", "_r"))``.  None by default: all left columns, then the right ones
             without the keys.  If both order columns have the same name, the right one gets the right suffix.
         stats
-            A `MatchStats` that counts matches while the job runs.  None by default.
+            A `MatchStats` that counts the matches of all windows while the job runs.  None by default.
         on_null_time
             For two streams, whose order columns must have a watermark: a row of an outer side without a time fails
             the query (``"error"``) or is dropped (``"drop"``).  None (default) is ``"error"``.

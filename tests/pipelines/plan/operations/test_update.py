@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import WRITE_ALL, Site, join, site, update
+from pipelines import COUNTRIES, CUSTOMERS, WRITE_ALL, Site, join, site, update
 from weft.core.source import Source
 from weft.pipelines.plan.operations.resolved import ACTIVE, ResolvedUpdate
 from weft.pipelines.plan.operations.update import Levels
@@ -253,34 +253,6 @@ def test_a_lookup_is_joined_only_where_it_is_referenced(tmp_path: Path) -> None:
 def test_a_lookup_is_read_once_with_the_columns_of_all_operations(tmp_path: Path) -> None:
     plan = made(tmp_path, update(t="accounts.type"), update(20, n="accounts.name")).plan()
     assert plan.reads[1].columns == ("code", "name", "type")
-
-
-COUNTRIES = """\
-dataset:
-  id: countries
-  name: countries
-  version: 1
-  status: active
-  main_table:
-    name: countries
-    temporal_mode: snapshot
-    columns: [{name: code, type: string}, {name: continent, type: string}]
-"""
-CUSTOMERS = """\
-dataset:
-  id: customers
-  name: customers
-  version: 1
-  status: active
-  main_table:
-    name: customers
-    temporal_mode: snapshot
-    columns: [{name: id, type: string}, {name: country_code, type: string}]
-  lookups:
-    - alias: country
-      target: {type: dataset, id: countries}
-      join_conditions: [{source_column: country_code, target_column: code}]
-"""
 
 
 def nested(**more: str) -> dict[str, str | None]:

@@ -1,4 +1,4 @@
-"""Every interval case, on a classic and on a Connect session."""
+"""Every case of an interval or a window join, on a classic and on a Connect session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.mark.parametrize("case", cases_of("interval"), ids=named)
+@pytest.mark.parametrize("case", [*cases_of("interval"), *cases_of("window")], ids=named)
 def test_spark_gives_what_the_case_and_the_reference_say(any_spark: SparkSession, case: Case) -> None:
     told, found = by_reference(case), outcome(case, any_spark)
     assert found.error == told.error
