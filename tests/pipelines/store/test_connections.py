@@ -109,7 +109,14 @@ def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "weft.db").mkdir()
     with pytest.raises(StoreError, match="unable to open") as refused:
         open_store("sqlite:///weft.db", tmp_path)
-    assert refused.value.code == "W1601"
+    assert (refused.value.code, "write permission" in refused.value.help) == ("W1601", True)
+
+
+def test_a_file_that_is_not_a_database_is_reported_as_damaged(tmp_path: Path) -> None:
+    (tmp_path / "weft.db").write_text("not a database " * 100)
+    with pytest.raises(StoreError, match="missing or damaged tables: file is not a database") as refused:
+        open_store("sqlite:///weft.db", tmp_path)
+    assert (refused.value.code, "restore it" in refused.value.help) == ("W1602", True)
 
 
 def test_a_missing_driver_is_told_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,6 +58,19 @@ NO_PYARROW = RAISED % "ModuleNotFoundError: No module named 'pyarrow'"
         ),
         (ConnectionResetError(104, "Connection reset by peer"), "W2214", "'status' lost a worker: Connection reset by peer"),
         (RuntimeError("Python worker exited unexpectedly (crashed)"), "W2214", "'status' lost a worker: Python worker exited unexpectedly"),
+        (
+            RuntimeError("[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error while reading file file:///in/b.parquet. Data type mismatches"),
+            "W2303",
+            "file:///in/b.parquet has a column whose type differs from that of the earlier files",
+        ),
+        (RuntimeError("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: x"), "W2301", "a topic that the job reads does not exist"),
+        (RuntimeError("[KAFKA_DATA_LOSS.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITION] gone"), "W2301", "Kafka deleted messages before they were read"),
+        (
+            RuntimeError("first\norg.apache.kafka.clients.X: Call failed\nCaused by: org.apache.kafka.common.errors.TimeoutException: y"),
+            "W2310",
+            "a Kafka broker does not answer: clients.X: Call failed",
+        ),
+        (RuntimeError("org.apache.kafka.common.errors.AuthorizationException: no\nat x"), "W2311", "Kafka reports an error: common.errors.AuthorizationException: no"),
         (RuntimeError("[PARQUET_COLUMN_DATA_TYPE_MISMATCH] no"), "W2303", "a file has a column whose type differs from that of the earlier files"),
         (
             RuntimeError("[STREAM_FAILED] Query failed: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\nat x"),
