@@ -71,7 +71,7 @@ KERNEL_WITHOUT_NUMBERS = ("weft.streams.kernel.spec.",)
 NUMBER_PACKAGES = frozenset({"numpy", "pyarrow"})
 # Of the kernel, what every pure layer may import: it needs the standard library alone.
 PLAIN_KERNEL = frozenset({"weft.streams.kernel", "weft.streams.kernel.spec"})
-# Reads the rows that the kernel rejected, which lie in Parquet files.
+# Reads the rows that the kernel rejected, which are in Parquet files.
 NUMBER_READERS = frozenset({"weft.streams.checkpoint.rejects"})
 # Modules that may make and set up a session of their own; the user's is read-only for us.
 SESSION_MAKERS: frozenset[str] = frozenset({"weft.io.spark.session"})
@@ -298,11 +298,11 @@ def errors_say_the_next_step(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
         if not isinstance(node, ast.Call) or _called(node) not in OUR_ERRORS:
             continue
-        told = [node.args[2]] if _called(node) == "Diagnostic" and len(node.args) > 2 else []
-        told += [k.value for k in node.keywords if k.arg in ("help", None)]
+        reported = [node.args[2]] if _called(node) == "Diagnostic" and len(node.args) > 2 else []
+        reported += [k.value for k in node.keywords if k.arg in ("help", None)]
         handed_on = bool(node.args) and not isinstance(node.args[0], TEXTS)
-        empty = any(isinstance(t, ast.Constant) and not t.value for t in told)
-        if empty or not (told or (handed_on and _called(node) != "Diagnostic")):
+        empty = any(isinstance(t, ast.Constant) and not t.value for t in reported)
+        if empty or not (reported or (handed_on and _called(node) != "Diagnostic")):
             yield f"{module.name}:{node.lineno} {_called(node)} says no next step: pass help="
 
 
@@ -557,9 +557,9 @@ BAD: tuple[tuple[Rule, str, str], ...] = (
     (errors_are_ours, "weft.core.a", "def f():\n    raise NotImplementedError"),
     (errors_are_ours, "weft.pipelines.run.a", "raise Exception('no') from None"),
     (errors_say_the_next_step, "weft.core.a", "raise JoinSpecError('no', code='W0302')"),
-    (errors_say_the_next_step, "weft.core.a", "def f():\n    return ArgumentError(f'{x} is no text')"),
+    (errors_say_the_next_step, "weft.core.a", "def f():\n    return ArgumentError(f'{x} is not a string')"),
     (errors_say_the_next_step, "weft.core.a", "raise errors.ArgumentError('no', help='')"),
-    (errors_say_the_next_step, "weft.core.a", "found.append(Diagnostic('W0302', told))"),
+    (errors_say_the_next_step, "weft.core.a", "found.append(Diagnostic('W0302', message))"),
     (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept:\n    raise"),
     (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept Exception:\n    pass"),
     (the_session_is_read_only, "weft.joins.spark.a", "spark.conf.set('a', 'b')"),

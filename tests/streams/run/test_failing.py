@@ -44,8 +44,8 @@ NO_PYARROW = RAISED % "ModuleNotFoundError: No module named 'pyarrow'"
         (RuntimeError(HEADER), "W2302", "'file:///in/b.csv' has the columns id, t, total; earlier files have id, total, t"),
         (RuntimeError(WORKER), "W2206", "a row of 'o' is late: 10:00 is below 10:05"),
         (KernelProblem("W2211", "too large", "more groups"), "W2211", "too large"),
-        (RuntimeError("x [STREAM_TABLE] W2303 a row of table 'p' does not read\n"), "W2303", "a row of table 'p' does not read"),
-        (RuntimeError("x [STREAM_ROW] W2208 a row does not read SQLSTATE: P0001"), "W2208", "a row does not read"),
+        (RuntimeError("x [STREAM_TABLE] W2303 a row of table 'p' is malformed\n"), "W2303", "a row of table 'p' is malformed"),
+        (RuntimeError("x [STREAM_ROW] W2208 a row is malformed SQLSTATE: P0001"), "W2208", "a row is malformed"),
         (OSError(errno.ENOSPC, "No space left on device"), "W2309", "a batch of 'status' cannot be written: No space left on device"),
         (RuntimeError("java.io.IOException: No space left on device"), "W2309", "a batch of 'status' cannot be written: No space left on device"),
         (Py4JNetworkError("Answer from Java side is empty"), "W2214", "'status' lost a worker: Py4JNetworkError"),
@@ -87,7 +87,7 @@ def test_a_failure_becomes_a_code(failure: Exception, code: str, message: str) -
     assert found.help
 
 
-def test_a_worker_of_another_python_is_told_which_one_to_take() -> None:
+def test_a_worker_of_another_python_is_reported_with_the_setting_to_use() -> None:
     assert (
         f"before Spark starts, type: export PYSPARK_PYTHON={sys.executable}"
         in explain_failure(RuntimeError(NO_PYARROW), "x").help
