@@ -10,7 +10,7 @@ import ast
 import graphlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -486,6 +486,50 @@ def test_tests_mirror_the_source_tree() -> None:
     assert len(folders) > 20
     assert unmatched_folders(folders, SRC / "weft") == []
     assert unmatched_folders([Path("joins/spark"), Path("joins/odd")], SRC / "weft") == ["joins/odd"]
+
+
+MOST_EQUAL_LINES = 9
+
+
+def code_lines(text: str) -> list[tuple[int, str]]:
+    """Return the lines of code with their numbers: no imports, docstrings, comments or blank lines."""
+    tree = ast.parse(text)
+    left_out: set[int] = set()
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = ((number, line.strip()) for number, line in enumerate(text.splitlines(), start=1))
+    return [(n, line) for n, line in lines if line and not line.startswith("#") and n not in left_out]
+
+
+def repeated_runs(texts: Mapping[str, str]) -> Iterator[str]:
+    """Yield the places where a run of more than MOST_EQUAL_LINES lines occurs again."""
+    first: dict[tuple[str, ...], str] = {}
+    size = MOST_EQUAL_LINES + 1
+    for name, text in texts.items():
+        lines = code_lines(text)
+        for start in range(len(lines) - size + 1):
+            run = tuple(line for _, line in lines[start : start + size])
+            place = f"{name}:{lines[start][0]}"
+            if first.setdefault(run, place) != place:
+                yield f"{place} repeats {first[run]}"
+
+
+def test_no_run_of_ten_equal_lines_occurs_twice() -> None:
+    root = SRC.parent
+    files = [path for folder in ("src", "tests", "bench", "examples") for path in sorted((root / folder).rglob("*.py"))]
+    texts = {
+        str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in files if ".venv" not in str(path)
+    }
+    assert len(texts) > 600
+    assert list(repeated_runs(texts)) == []
+
+
+def test_a_repeated_run_is_reported() -> None:
+    run = "".join(f"x{i} = {i}\n" for i in range(MOST_EQUAL_LINES + 1))
+    assert list(repeated_runs({"a": run, "b": f"# why\n{run}"})) == ["b:2 repeats a:1"]
+    assert list(repeated_runs({"a": run, "b": run.replace("x3", "y")})) == []
 
 
 def test_there_is_a_house() -> None:

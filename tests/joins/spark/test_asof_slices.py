@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from join_cases import assert_schema_is_true, frame_of, rows_of
+from near_joins import resolve_pack
 from strategies import CASE, RandomJoin, expected, seeded_join, seeds
 from weft import AsofOrder, AsofSpec, JoinProjection, Relation, WeftError, relation
 from weft.joins.choose import ASOF
@@ -64,17 +65,8 @@ def packs(count: int, *, keyless: bool = False, start: int = 0) -> list[tuple[Ra
         seed += 1
         if keyless:
             pack = _without_keys(pack, random.Random(f"{seed}/keyless"))
-        try:
-            join = resolve_join(
-                from_dict(pack.spec),
-                pack.left.schema,
-                pack.right.schema,
-                project=JoinProjection.from_dict(pack.project),
-            )
-        except WeftError as error:
-            assert error.code in ("W0103", "W0307"), f"seed {seed - 1}: {error}"
-            continue
-        if ASOF["slices"](fold_order_conditions(join)) is None:
+        join = resolve_pack(pack, seed - 1)
+        if join is not None and ASOF["slices"](fold_order_conditions(join)) is None:
             found.append((pack, join))
     return found
 

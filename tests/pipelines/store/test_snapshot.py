@@ -75,18 +75,9 @@ def rates(version: int, **keys: str) -> str:
 
 def test_the_resolver_snapshot_has_the_form_of_the_mandate(tmp_path: Path) -> None:
     plan, catalog = planned(sample_workspace(tmp_path))
-    assert resolver_snapshot(plan, catalog) == {
-        "input_dataset_id": GL_ID,
-        "input_dataset_version": 1,
-        "join_datasets": [
-            {
-                "alias": "fx",
-                "dataset_id": RATES_ID,
-                "dataset_version": 1,
-                "resolver_source": "dataset_resolver",
-            }
-        ],
-    }
+    fx = {"alias": "fx", "dataset_id": RATES_ID, "dataset_version": 1, "resolver_source": "dataset_resolver"}
+    snapshot = {"input_dataset_id": GL_ID, "input_dataset_version": 1, "join_datasets": [fx]}
+    assert resolver_snapshot(plan, catalog) == snapshot
 
 
 def test_there_is_one_entry_for_every_join_in_its_order(tmp_path: Path) -> None:
