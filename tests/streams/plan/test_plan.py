@@ -268,7 +268,7 @@ def test_nested_keys_are_refused_where_rows_are_kept(dtype: str, how: str, right
         f"CREATE STREAM p (k {dtype}, t TIMESTAMP) WITH ('path' = 'p', 'format' = 'json', 'event.time.field' = 't');"
         f"CREATE {right} q (k {dtype}{time}) WITH ('path' = 'q', 'format' = 'json'{timed});"
     )
-    select = f"SELECT p.t FROM p {how} q ON p.k = q.k" + (" WITHIN '1m'" if right == "STREAM" else "")
+    select = " ".join(("SELECT p.t FROM p", how, "q ON p.k = q.k", "WITHIN '1m'" if right == "STREAM" else ""))
     if right == "TABLE" and how in ("JOIN", "LEFT JOIN"):
         assert isinstance(planned(select, before=sources).steps[0], TableStep)
     else:

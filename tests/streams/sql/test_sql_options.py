@@ -328,7 +328,7 @@ def test_policies_of_a_stream() -> None:
 def test_a_column_whose_values_cannot_be_compared_identifies_no_duplicates(dtype: str) -> None:
     """Arrow groups by none of the nested types, and tells 0.0 from -0.0."""
     text = f"CREATE STREAM a (id INT, v {dtype}) WITH ('path' = 'a.json', 'dedup.keys' = 'id, v'); SELECT * FROM a;"
-    with pytest.raises(StreamSqlError, match=f"option 'dedup.keys': v is {dtype.split('<')[0].lower()}") as caught:
+    with pytest.raises(StreamSqlError, match=f"option 'dedup.keys': v is {dtype[:3].lower()}") as caught:
         read_spec(text)
     assert caught.value.code == "W2006"
 
