@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -126,6 +127,39 @@ def test_a_job_runs_from_python_with_streams_and_a_table_of_the_program(spark: S
         None,
         None,
     )
+
+
+def test_a_copy_of_a_table_that_was_lost_or_changed_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """The table has other rows by now: a new copy would join later batches with them."""
+
+    def run(batches: int, price: str | None = None, **named: Any) -> weft.streams.JobReport:
+        rows = {name: MEMORY[name][:batches] for name in ("orders", "payments")}
+        products = [row if price is None else {**row, "price": price} for row in MEMORY["products"]]
+        return weft.streams.run(spark, JOB, root=tmp_path, memory={**rows, "products": products}, **named)
+
+    checkpoint = run(1).query("priced").checkpoint
+    assert checkpoint is not None
+    copy = checkpoint / "tables" / "products"
+    saved = shutil.copytree(copy, tmp_path / "saved")
+    first = min(copy.glob("*.parquet"))
+
+    def lost() -> None:
+        shutil.rmtree(copy)
+
+    def lost_part() -> None:
+        first.unlink()
+
+    def changed() -> None:
+        first.write_bytes(first.read_bytes()[::-1])
+
+    for damage in (lost, lost_part, changed):
+        damage()
+        with pytest.raises(StreamError) as caught:
+            run(2, price="99")
+        assert (caught.value.code, "products" in caught.value.message) == ("W2202", True)
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(saved, copy)
+    assert counted(run(2, price="99", final=True).rows("priced")) == WANTED
 
 
 def test_a_batch_goes_where_no_stream_has_written(spark: SparkSession, tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_rows_without_a_time_are_taken_with_that_of_another_column(spark: SparkS
     ("words", "says"),
     [
         (("--reason", "LAT"), "LATE"),
-        (("--reason", "MALFORMED"), "it takes"),
+        (("--reason", "MALFORMED"), "use one of"),
         (("--reason", "NO_EVENT_TIME"), "--time"),
         (("--time", "at"), "--reason"),
     ],
