@@ -188,7 +188,7 @@ _SCHEMED = re.compile(
     r"\b(?:[Bb]earer|BEARER|[Bb]asic|BASIC)[ \t]+(?P<v>(?=[^\s]*[0-9=]|[^\s]*[a-z][A-Z])[\w.~+/=-]{8,4000})"
 )
 _PRIVATE_KEY = re.compile(
-    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?P<v>(?:[^-]|-(?!----BEGIN)){1,20000}?)(?:-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----(?P<v>(?:[^-]|-(?!----BEGIN)){1,20000}?)(?:-----END [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----|\Z)",
     re.DOTALL,
 )
 _TOKENS = re.compile(
