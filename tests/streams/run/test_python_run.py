@@ -194,13 +194,13 @@ def test_a_batch_turns_rows_away_by_the_policies_of_the_stream(spark: SparkSessi
 
     assert rows("reject", "reject") == [1]
     assert rows("reject", "wall_clock") == [1, 3]
-    for said, code in ((("fail", "reject"), "W2208"), (("reject", "fail"), "W2207")):
+    for given, code in ((("fail", "reject"), "W2208"), (("reject", "fail"), "W2207")):
         with pytest.raises(StreamError) as caught:
-            rows(*said)
+            rows(*given)
         assert caught.value.code == code
 
 
-def test_a_table_row_that_does_not_read_stops_the_job(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_row_that_cannot_be_read_stops_the_job(spark: SparkSession, tmp_path: Path) -> None:
     broken = {**MEMORY, "products": [{"code": "P1", "price": "dear", "most": 1}]}
     for run in (weft.streams.run, weft.streams.run_as_batch):
         with pytest.raises(ConnectorError, match="products") as caught:
@@ -213,9 +213,9 @@ def test_a_table_row_that_does_not_read_stops_the_job(spark: SparkSession, tmp_p
 
 
 def test_what_run_takes_is_checked(spark: SparkSession, tmp_path: Path) -> None:
-    def refused(error: type[weft.WeftError], *args: Any, **said: Any) -> weft.WeftError:
+    def refused(error: type[weft.WeftError], *args: Any, **given: Any) -> weft.WeftError:
         with pytest.raises(error) as caught:
-            weft.streams.run(spark, *args, root=tmp_path, **said)
+            weft.streams.run(spark, *args, root=tmp_path, **given)
         return caught.value
 
     assert "Path('jobs/orders.sql')" in str(refused(ArgumentError, "jobs/orders.sql"))
@@ -229,5 +229,5 @@ def test_what_run_takes_is_checked(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_job_is_explained_without_a_session(tmp_path: Path) -> None:
-    told = weft.streams.explain(JOB, root=tmp_path)
-    assert "pay.paid - o.placed in [0s, 1m]" in told.text
+    reported = weft.streams.explain(JOB, root=tmp_path)
+    assert "pay.paid - o.placed in [0s, 1m]" in reported.text

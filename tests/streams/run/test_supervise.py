@@ -136,7 +136,7 @@ def test_a_child_that_falls_again_and_again_is_given_up(files: SupervisorFiles) 
     assert "signal 9" in record.error["message"]
 
 
-def test_falls_that_lie_far_apart_are_never_too_many(files: SupervisorFiles) -> None:
+def test_failures_that_are_far_apart_are_never_too_many(files: SupervisorFiles) -> None:
     clock = Clock()
     codes = iter([*[-9] * 12, 0])
 
