@@ -82,6 +82,7 @@ PLAN_READERS = frozenset({"weft.joins.spark.facts"})
 LATE: dict[str, frozenset[str]] = {
     "weft": frozenset({"weft.streams", COMPUTED}),  # public names that need pyspark: `weft._LAZY` lists them
     "weft.streams": frozenset({"weft.streams.api"}),
+    "weft.expr": frozenset({"weft.expr.read"}),  # the parser, when a text is read
     "weft.expr.spark.frames": frozenset({COMPUTED}),  # classic or Connect, as the frame at hand
     "weft.io.spark.connector": frozenset({COMPUTED}),  # the Spark half that a connector registers
     "weft.io.spark.lakehouse": frozenset({COMPUTED}),  # optional packages

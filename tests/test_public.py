@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import inspect
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -119,3 +121,28 @@ def test_the_version_is_that_of_the_installed_package() -> None:
         assert weft.__version__ == "0+unknown"
     else:
         assert weft.__version__ == project["version"]
+
+
+def loaded_by(code: str) -> set[str]:
+    """Return the names of the modules that a new process has loaded after some code."""
+    shown = f"{code}\nimport sys\nprint(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
+    return set(ran.stdout.split())
+
+
+def test_importing_weft_loads_the_specs_and_nothing_that_parses_plans_or_runs() -> None:
+    # Not a timing: on one machine the time varies tenfold. Each of these packages takes longer to load than Weft itself.
+    loaded = loaded_by("import weft") - loaded_by("")
+    folders = {".".join(name.split(".")[:2]) for name in loaded if name.startswith("weft.")}
+    assert folders == {"weft.codes", "weft.core", "weft.errors", "weft.expr", "weft.joins", "weft.redaction"}
+    others = {top for name in loaded if (top := name.split(".")[0]) not in (*sys.stdlib_module_names, "weft")}
+    assert not others
+    assert "weft.joins.spec.asof" in loaded
+    assert len(loaded) < 150
+
+
+@pytest.mark.parametrize(
+    "used", ["weft.ExpressionPredicate('left.a > 1').tree", "from weft.expr import parse; parse('a')"]
+)
+def test_the_parser_of_expressions_is_loaded_when_a_text_is_read(used: str) -> None:
+    assert "sqlglot" in loaded_by(f"import weft\n{used}")
