@@ -164,7 +164,7 @@ HOSTILE_JSON = (
     '{"type": "expression", "expression": "a = ?", "args": [{"$python": "os.system"}]}', '{"type": "expression", "expression": "a = ?", "args": {"__reduce__": 1}}',
     '{"type": "expression", "expression": {"$bytes": "MQ=="}}', '{"type": "expression", "expression": "a = ?", "args": [NaN]}',
     '{"type": "expression", "expression": "a = ?", "args": [1e999]}', '{"type": "expression", "expression": "a = ?", "args": [{"$decimal": "1e999999999"}]}',
-    '{"type": "expression", "expression": "a = ?", "args": [{"$timestamp": "9999-99-99"}]}', '{"type": "asof", "order": null}', '{"type": "asof", "order": "ts"}',
+    '{"type": "expression", "expression": "a = ?", "args": [{"$timestamp": "9999-99-99"}]}', '{"type": "asof", "order": null}', '{"type": "asof", "order": 5}',
     '{"type": "asof", "order": {"left": "a", "right": "b"}}', '{"type": "asof", "order": {"type": "column", "left": "a", "operator": "=", "right": "b"}}',
     '{"type": "asof", "order": {"type": "order", "left": "a", "right": "b"}, "tolerance": {"$decimal": "NaN"}}',
     '{"type": "asof", "order": {"type": "order", "left": "a", "right": "b"}, "tolerance": {"$microseconds": "-1"}}',
