@@ -83,6 +83,7 @@ LATE: dict[str, frozenset[str]] = {
     "weft": frozenset({"weft.streams", COMPUTED}),  # public names that need pyspark: `weft._LAZY` lists them
     "weft.streams": frozenset({"weft.streams.api"}),
     "weft.expr.spark.frames": frozenset({COMPUTED}),  # classic or Connect, as the frame at hand
+    "weft.joins.relation.frame": frozenset({COMPUTED}),  # packages of extras
     "weft.io.spark.connector": frozenset({COMPUTED}),  # the Spark half that a connector registers
     "weft.io.spark.lakehouse": frozenset({COMPUTED}),  # optional packages
     "weft.io.spark.files": frozenset({"pyarrow.parquet"}),
