@@ -56,6 +56,9 @@ BESIDES = (
     "coded_errors",
     "contract_failure",
     "inspect_keys",
+    "read_csv",
+    "read_parquet",
+    "read_table",
     "streams",
 )
 JOINS = (

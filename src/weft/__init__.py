@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from weft.joins.explain import JoinExplanation
     from weft.joins.relation import Relation, relation
     from weft.joins.relation.explaining import build_join_spec, explain_join, inspect_keys
+    from weft.joins.relation.reading import read_csv, read_parquet, read_table
     from weft.joins.spark.failures import coded_errors, contract_failure
     from weft.joins.spark.stats import MatchStats
 
@@ -62,6 +63,9 @@ _LAZY = {
     "contract_failure": "weft.joins.spark.failures",
     "explain_join": "weft.joins.relation.explaining",
     "inspect_keys": "weft.joins.relation.explaining",
+    "read_csv": "weft.joins.relation.reading",
+    "read_parquet": "weft.joins.relation.reading",
+    "read_table": "weft.joins.relation.reading",
     "relation": "weft.joins.relation",
 }
 
@@ -87,5 +91,5 @@ __all__ = [
     "JoinTypeError", "MatchStats", "NoJoinKeysError", "Relation", "SessionMismatchError", "StreamError",
     "StreamPlanError", "StreamSqlError", "UnknownColumnError", "WeftError", "WindowSpec", "WorkerError",
     "asof_strategies", "build_join_spec", "coded_errors", "contract_failure", "explain_join", "inspect_keys",
-    "relation", "streams",
+    "read_csv", "read_parquet", "read_table", "relation", "streams",
 ]  # fmt: skip

@@ -135,4 +135,4 @@ def join_frames(
         left_ordering=left.ordering,
         natural=inference is not None,
     )
-    return replace(left, df=df, schema=resolved.schema, ordering=(), lineage=lineage)
+    return replace(left, df=df, schema=resolved.schema, ordering=(), lineage=lineage, preview=None)

@@ -505,7 +505,7 @@ class TemporalJoins(Frame):
             parts=resolved,
             specs=tuple(spec for _, spec, _ in inputs),
         )
-        return replace(self, df=df, schema=resolved[-1].chained.schema, ordering=(), lineage=lineage)
+        return replace(self, df=df, schema=resolved[-1].chained.schema, ordering=(), lineage=lineage, preview=None)
 
 
 def _expect(spec: object, kind: type[TemporalSpec], method: str, unexpected: dict[str, Any]) -> None:
