@@ -48,10 +48,21 @@ class Environment:
         code = "from importlib.metadata import distributions; print(*(d.metadata['Name'] for d in distributions()))"
         return set(self.run("python", "-c", code).stdout.lower().split())
 
-    def with_extra(self, extra: str, folder: Path) -> Environment:
-        """Return a copy of this environment to which an extra was added; files are shared until one changes."""
+    def copy(self, folder: Path) -> Environment:
+        """Return a copy whose programs run its own Python; other files are shared until one changes."""
         shutil.copytree(self.folder, folder, symlinks=True, copy_function=os.link)
-        copy = Environment(folder, self.wheel)
+        mine, its = (str(place / "bin" / "python").encode() for place in (self.folder, folder))
+        for program in (folder / "bin").iterdir():
+            text = b"" if program.is_symlink() else program.read_bytes()
+            if text.startswith(b"#!") and mine in text:
+                program.unlink()
+                program.write_bytes(text.replace(mine, its, 1))
+                program.chmod(0o755)
+        return Environment(folder, self.wheel)
+
+    def with_extra(self, extra: str, folder: Path) -> Environment:
+        """Return a copy of this environment to which an extra was added."""
+        copy = self.copy(folder)
         copy.install(f"weft[{extra}] @ {self.wheel.as_uri()}")
         return copy
 
@@ -64,7 +75,7 @@ class Environment:
         """
         settings = {name: os.environ[name] for name in _KEPT if name in os.environ}
         path = os.pathsep.join(map(str, (first or self.programs, settings["PATH"])))
-        # Programs are started through Python: the first line of those in a copy names the original.
+        # Started through Python: the first line of a program in a deep folder is longer than systems read.
         start = [self.programs / "python"] + ([] if program == "python" else ["-m", program])
         ran = subprocess.run(
             [*start, *words],

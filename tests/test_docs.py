@@ -30,6 +30,8 @@ ROOT = Path(__file__).parents[1]
 ERRORS = ROOT / "docs" / "errors"
 FAMILIES = sorted(ERRORS.glob("W*.md"))
 PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
+# The blocks of these pages are typed one after the other, see typed_pages.py.
+TYPED = {ROOT / "docs" / "tutorials", ROOT / "docs" / "howto"}
 _BLOCK = re.compile(
     r"^```python(?: raises (?P<code>W\d{4}))?\n(?P<body>.*?)^```\n(?:\n?```text\n(?P<shown>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
@@ -122,7 +124,7 @@ def check(example: Example, names: dict[str, Any], *, rewrite: bool = False) -> 
         example.page.write_text(text[: at.end()] + printed + rest, encoding="utf-8")
 
 
-EXAMPLES = [e for page in PAGES for e in examples(page, page.read_text(encoding="utf-8"))]
+EXAMPLES = [e for page in PAGES if page.parent not in TYPED for e in examples(page, page.read_text(encoding="utf-8"))]
 PURE = [pytest.param(e, id=e.name) for e in EXAMPLES if not e.uses_spark]
 SPARK = [pytest.param(e, id=e.name) for e in EXAMPLES if e.uses_spark]
 
