@@ -49,15 +49,18 @@ class Environment:
         return set(self.run("python", "-c", code).stdout.lower().split())
 
     def copy(self, folder: Path) -> Environment:
-        """Return a copy whose programs run its own Python; other files are shared until one changes."""
-        shutil.copytree(self.folder, folder, symlinks=True, copy_function=os.link)
+        """Return a copy whose programs run its own Python; packages are shared until one changes."""
+
+        def link_packages(source: str, target: str) -> None:
+            is_package = "site-packages" in Path(source).parts
+            (os.link if is_package else shutil.copy2)(source, target)
+
+        shutil.copytree(self.folder, folder, symlinks=True, copy_function=link_packages)
         mine, its = (str(place / "bin" / "python").encode() for place in (self.folder, folder))
         for program in (folder / "bin").iterdir():
             text = b"" if program.is_symlink() else program.read_bytes()
-            if text.startswith(b"#!") and mine in text:
-                program.unlink()
+            if text.startswith(b"#!"):
                 program.write_bytes(text.replace(mine, its, 1))
-                program.chmod(0o755)
         return Environment(folder, self.wheel)
 
     def with_extra(self, extra: str, folder: Path) -> Environment:

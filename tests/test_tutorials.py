@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from installs import ROOT, Environment
 from typed_pages import OwnProcesses, Terminal, follow, path_with_python, steps
 
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+TUTORIALS = [page for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")) if page.stem != "index"]
 
 
 @pytest.mark.slow
@@ -26,7 +25,7 @@ def test_a_tutorial_typed_word_for_word_prints_what_it_shows(
     # pip finds all that it is asked for; what it downloads is the matter of test_install.py.
     plain.copy(folder / ".venv")
     settings = {name: os.environ[name] for name in ("HOME", "JAVA_HOME", "LANG") if name in os.environ}
-    settings |= {"PATH": path_with_python(tmp_path / "bin", sys.executable), "PIP_NO_INDEX": "1"}
+    settings |= {"PATH": path_with_python(), "PIP_NO_INDEX": "1"}
     with Terminal(folder, settings, tmp_path / "startup.py") as terminal:
         follow(page, terminal, rewrite=request.config.getoption("--rewrite-golden"))
 
@@ -92,7 +91,7 @@ def follow_page(text: str, folder: Path, *, rewrite: bool = False) -> str:
     (folder / "work").mkdir()
     page = folder / "page.md"
     page.write_text(text, encoding="utf-8")
-    settings = {"PATH": path_with_python(folder / "bin", sys.executable), "HOME": str(folder)}
+    settings = {"PATH": path_with_python(), "HOME": str(folder)}
     with Terminal(folder / "work", settings, folder / "startup.py") as terminal:
         follow(page, terminal, rewrite=rewrite)
     return page.read_text(encoding="utf-8")

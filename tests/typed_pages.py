@@ -11,6 +11,7 @@ Blocks of a page, and nothing else is allowed in one:
 from __future__ import annotations
 
 import contextlib
+import getpass
 import io
 import os
 import pty
@@ -19,6 +20,7 @@ import select
 import shlex
 import struct
 import subprocess
+import sys
 import termios
 import time
 from abc import ABC, abstractmethod
@@ -39,10 +41,12 @@ _TITLE = re.compile(r'title="(?P<path>[^"]+)"')
 SECONDS = 900  # only a program that hangs needs it
 
 MASKS = (
-    (re.compile(r"\b\d+(\.\d+)? s\b"), "N s"),
+    (re.compile(r" +\d+(\.\d+)? s\b"), " N s"),
+    (re.compile(r"(?<!:)\b\d+:\d\d\b(?!:)"), "N:NN"),
     (re.compile(r"\b\d+\.\d+ (MB|GB)\b"), r"N \1"),
-    (re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b"), "RUN"),
-    (re.compile(r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d\.\d+Z?\b"), "NOW"),
+    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?\b"), "RUN"),
+    (re.compile(r"\bsnapshot [0-9a-f]{8}\b"), "snapshot N"),
+    (re.compile(r"\b20\d\d-\d\d-\d\d[T ](\d\d:\d\d:\d\d\.\d+Z?|N:NN)\b"), "NOW"),
     (re.compile(r"\bpart-[0-9a-f-]{8,}\S*"), "PART"),
     (re.compile(r"\b(pid|process) \d+\b"), r"\1 N"),
 )
@@ -64,6 +68,10 @@ class Step:
     body: str
     path: str | None
     shown: str | None
+
+    def is_right(self, *, succeeded: bool) -> bool:
+        """Return whether it may end like this: it fails where an error is shown; an empty output is not written yet."""
+        return self.shown == "" or succeeded == (self.shown is None or "error[" not in self.shown)
 
 
 def steps(text: str) -> list[Step]:
@@ -115,13 +123,14 @@ class Reader(ABC):
         for word, mine in self.instead.items():
             text = text.replace(mine, word)
         text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace(str(self.folder), "/home/ada/work")
+        text = text.replace(f" by {getpass.getuser()},", " by ada,")
         lines = [line.rstrip("\r").rsplit("\r", 1)[-1].rstrip() for line in text.split("\n")]
         return "".join(line + "\n" for line in _without_frames(lines)).strip("\n") + "\n"
 
 
 def follow(page: Path, reader: Reader, *, rewrite: bool = False) -> None:
     """Type a page in order; each block must print what stands below it, or is written there."""
-    for step in steps(page.read_text(encoding="utf-8")):
+    for number, step in enumerate(steps(page.read_text(encoding="utf-8"))):
         if step.kind == "file":
             assert step.shown is None, f"{page.name}:{step.line}: a file prints nothing"
             reader.save(step)
@@ -130,15 +139,17 @@ def follow(page: Path, reader: Reader, *, rewrite: bool = False) -> None:
         if step.shown is None or mask(printed) == mask(step.shown):
             continue
         assert rewrite, f"{page.name}:{step.line} prints\n{printed}\nand the page shows\n{step.shown}"
-        _rewrite(page, step, printed)
+        _rewrite(page, number, printed)
 
 
-def _rewrite(page: Path, step: Step, printed: str) -> None:
+def _rewrite(page: Path, number: int, printed: str) -> None:
+    """Replace the output of the block with this number, counted from 0 without outputs."""
     text = page.read_text(encoding="utf-8")
-    assert step.shown is not None
-    old = f"{step.body}```\n\n```text\n{step.shown}```\n"
-    assert text.count(old) == 1, f"{page.name}:{step.line}: this block is not there once"
-    page.write_text(text.replace(old, f"{step.body}```\n\n```text\n{printed}```\n"), encoding="utf-8")
+    blocks = list(_FENCE.finditer(text))
+    outputs = [found for found in blocks if found["info"] == "text"]
+    typed = [found for found in blocks if found["info"] != "text"]
+    shown = next(found for found in outputs if found.start() > typed[number].start())
+    page.write_text(text[: shown.start("body")] + printed + text[shown.end("body") :], encoding="utf-8")
 
 
 def mask(text: str) -> str:
@@ -207,9 +218,8 @@ class Terminal(Reader):
             said, prompt = self._enter(line)
             printed += said
         if step.kind == "sh" and prompt == self._SHELL:
-            failed = self._enter("echo $?")[0].strip() != "0"
-            wanted = step.shown is not None and "error[" in step.shown
-            assert failed == wanted, f"line {step.line}: {step.body}prints\n{printed[-4000:]}"
+            succeeded = self._enter("echo $?")[0].strip() == "0"
+            assert step.is_right(succeeded=succeeded), f"line {step.line}: {step.body}prints\n{printed[-4000:]}"
         if step.kind == "python":
             assert prompt in (self._PYTHON, self._SHELL), f"line {step.line}: Python waits for more of\n{step.body}"
         return printed
@@ -233,11 +243,9 @@ class Terminal(Reader):
                 got += os.read(self._main, 65536)
 
 
-def path_with_python(folder: Path, python: str) -> str:
-    """Return a PATH on which `python3` is the given one, as a reader's is."""
-    folder.mkdir()
-    (folder / "python3").symlink_to(Path(python).resolve())
-    return os.pathsep.join((str(folder), os.environ["PATH"]))
+def path_with_python() -> str:
+    """Return a PATH on which `python3` is the one that runs the tests."""
+    return os.pathsep.join((str(Path(sys.executable).resolve().parent), os.environ["PATH"]))
 
 
 class InProcess(Reader):
@@ -253,8 +261,7 @@ class InProcess(Reader):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), contextlib.chdir(self.folder):
             done = self._run_python(step.body) if step.kind == "python" else self._run_commands(step.body, printed)
-        wanted = step.shown is None or "error[" not in step.shown
-        assert done == wanted, f"line {step.line}: {step.body}prints\n{printed.getvalue()[-4000:]}"
+        assert step.is_right(succeeded=done), f"line {step.line}: {step.body}prints\n{printed.getvalue()[-4000:]}"
         return printed.getvalue()
 
     def _run_python(self, body: str) -> bool:
@@ -305,8 +312,9 @@ class OwnProcesses(Reader):
             check=False,
             timeout=SECONDS,
         )
-        wanted = step.shown is None or "error[" not in step.shown
-        assert (ran.returncode == 0) == wanted, f"line {step.line}: {step.body}prints\n{ran.stdout[-6000:]}"
+        assert step.is_right(succeeded=ran.returncode == 0), (
+            f"line {step.line}: {step.body}prints\n{ran.stdout[-6000:]}"
+        )
         return ran.stdout
 
 
