@@ -30,8 +30,6 @@ ROOT = Path(__file__).parents[1]
 ERRORS = ROOT / "docs" / "errors"
 FAMILIES = sorted(ERRORS.glob("W*.md"))
 PAGES = sorted((*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
-# The blocks of these pages are typed one after the other, see typed_pages.py.
-TYPED = {ROOT / "docs" / "tutorials", ROOT / "docs" / "howto"}
 _BLOCK = re.compile(
     r"^```python(?: raises (?P<code>W\d{4}))?\n(?P<body>.*?)^```\n(?:\n?```text\n(?P<shown>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
@@ -124,7 +122,9 @@ def check(example: Example, names: dict[str, Any], *, rewrite: bool = False) -> 
         example.page.write_text(text[: at.end()] + printed + rest, encoding="utf-8")
 
 
-EXAMPLES = [e for page in PAGES if page.parent not in TYPED for e in examples(page, page.read_text(encoding="utf-8"))]
+# `test_coming_from`, `test_tutorials` and `test_howto` run those pages.
+OWN = [page for page in PAGES if page.parent.name not in ("coming_from", "tutorials", "howto")]
+EXAMPLES = [e for page in OWN for e in examples(page, page.read_text(encoding="utf-8"))]
 PURE = [pytest.param(e, id=e.name) for e in EXAMPLES if not e.uses_spark]
 SPARK = [pytest.param(e, id=e.name) for e in EXAMPLES if e.uses_spark]
 
