@@ -42,8 +42,10 @@ BESIDES = (
     "JoinPredicate",
     "JoinSpecError",
     "JoinTypeError",
+    "MatchCounts",
     "MatchStats",
     "NoJoinKeysError",
+    "Picture",
     "SessionMismatchError",
     "StreamError",
     "StreamPlanError",
@@ -54,6 +56,7 @@ BESIDES = (
     "coded_errors",
     "contract_failure",
     "inspect_keys",
+    "inspect_matches",
     "streams",
 )
 JOINS = (
