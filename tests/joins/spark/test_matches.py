@@ -9,6 +9,7 @@ import pytest
 
 import weft
 from join_cases import relation_of
+from test_docs import ROOT, blocks
 from weft import ArgumentError, AsofOrder, AsofSpec, IntervalSpec, JoinSpec, WindowSpec, inspect_matches
 from weft.joins.facts import MatchCounts
 from weft.joins.resolve.join import resolve_join
@@ -167,3 +168,17 @@ def test_the_natural_join_is_counted_without_a_spec(spark: SparkSession) -> None
         "1 of 2 left rows match (50.0 %), 2 of 2 right rows match (100 %)\n"
         "2 pairs: at most 2 for a left row and 1 for a right row"
     )
+
+
+@pytest.mark.golden
+def test_the_picture_of_the_readme_is_that_of_its_first_example(
+    spark: SparkSession, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = blocks((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    names: dict[str, Any] = {"spark": spark}
+    exec(first.body, names)  # noqa: S102  # our own page
+    assert "AAPL" in capsys.readouterr().out
+    svg, file = names["priced"].plot_matches().to_svg(), ROOT / "docs" / "images" / "readme.svg"
+    if request.config.getoption("--rewrite-golden"):
+        file.write_text(svg, encoding="utf-8")
+    assert svg == file.read_text(encoding="utf-8"), f"{file} differs: see the diff, or `make golden`"
