@@ -108,7 +108,7 @@ def test_keys_and_rows_limit_what_is_drawn_and_not_what_matches(spark: SparkSess
     right = relation_of(spark, T("k | t: timestamp | v \n a | 08:00 | 1 \n a | 10:15 | 2 \n b | 10:30 | 3"))
     joined = left.asof_join(right, AsofSpec(KEYS, order=ORDER), suffixes=("", "_r"))
     picture = joined.plot_matches(keys=2, rows=2)
-    assert ": 3 left.t rows, 2 right.t rows, 2 matches, 1 left.t rows without a match" in picture.title
+    assert ": 3 left.t rows, 1 right.t rows, 2 matches, 1 left.t rows without a match" in picture.title
     svg = picture.to_svg()
     assert "k a<" in svg
     assert "k b<" in svg
@@ -133,7 +133,7 @@ def test_every_kind_of_order_column_is_drawn(spark: SparkSession, dtype: str) ->
     ]
     picture = sides[0].asof_join(sides[1], AsofSpec(KEYS, order=ORDER), suffixes=("", "_r")).plot_matches()
     assert "1 matches, 0 left.t rows without" in picture.title
-    assert (">2026-01-1" in picture.to_svg()) == (dtype in ("date", "timestamp_ntz"))
+    assert ("01-16" in picture.to_svg()) == (dtype in ("date", "timestamp_ntz"))
 
 
 def test_no_row_is_a_picture_too(spark: SparkSession) -> None:
@@ -155,7 +155,7 @@ def test_what_cannot_be_drawn_is_refused(spark: SparkSession) -> None:
     joined = left.asof_join(right, AsofSpec(KEYS, order=AsofOrder("t", "u")))
     with pytest.raises(ArgumentError, match="integer of 1 or more"):
         joined.plot_matches(keys=0)
-    with pytest.raises(weft.UnknownColumnError):
+    with pytest.raises(weft.WeftError, match="unknown column 'nothing'"):
         joined.plot_matches("nothing = 1")
     with pytest.raises(ArgumentError, match="takes a JoinSpec"):
         inspect_matches(left, right, "k")  # type: ignore[arg-type]
