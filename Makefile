@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check test-spark-versions coverage constraints release kafka bench bench-quick bench-streams bench-peers bench-flink golden fix clean
+.PHONY: help setup demo test quick check docs test-spark-versions coverage constraints release kafka bench bench-quick bench-streams bench-peers bench-flink golden fix clean
 .SUFFIXES:
 
 VENV := .venv
@@ -39,6 +39,9 @@ check: setup ## lint, formatting, types, layers
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy
 	@$(PY) -m pytest -q tests/test_layers.py
+
+docs: setup ## build the documentation site into site/ (no network)
+	@$(PY) scripts/build_site.py
 
 test-spark-versions: setup ## run the join suite, a pipeline and a stream on each minor version of Spark (SPARK="4.0 4.1" for some)
 	@scripts/test-spark-versions $(SPARK)
@@ -98,5 +101,5 @@ fix: setup ## apply the linter's fixes and format
 	@$(PY) -m ruff format .
 
 clean: ## remove caches and build output, keep .venv
-	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
 	@find src tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,6 +1,6 @@
 """Addresses and settings that hold a secret, as users and drivers write them, and ordinary text that holds none.
 
-``SECRET`` stands where the secret is; `plant` puts one there.
+``SECRET`` is the place of the secret; `plant` puts one there.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from weft.cli.main import app, split_arguments
 from weft.codes import CODES
 from weft.core.types import Schema
 from weft.errors import WeftError
-from weft.expr import functions, tokens
+from weft.expr import functions, tokens, words
 from weft.io.connectors import connectors
 from weft.joins.relation import Relation
 from weft.pipelines.model.normalize import KINDS
@@ -120,8 +120,8 @@ def command_problem(given: list[str]) -> str:
     try:
         found.make_context(" ".join(path), rest)
     except Exception as problem:  # noqa: BLE001  # the kinds of errors of the parser are many
-        told = getattr(problem, "format_message", problem.__str__)
-        return str(told())
+        reported = getattr(problem, "format_message", problem.__str__)
+        return str(reported())
     return ""
 
 
@@ -379,7 +379,7 @@ def test_advice_that_can_be_followed_passes(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("example", "help"),
-    [(name, help) for name, (_, help) in (*tokens.REFUSED_WORDS.items(), *functions._REFUSED.items())]
+    [(name, help) for name, (_, help) in (*words.REFUSED_WORDS.items(), *functions._REFUSED.items())]
     + [(str(kind), help) for kind, (_, help) in tokens.REFUSED_TOKENS.items()],
 )
 def test_what_an_expression_is_to_be_written_as_parses(example: str, help: str) -> None:

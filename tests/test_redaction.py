@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import weft
-from entity_texts import told, workspace
+from entity_texts import reported, workspace
 from mutations import FILES, WORKSPACE
 from secret_texts import ADDRESSES, ORDINARY, SECRET, SQL_OPTIONS, YAML_OPTIONS, plant
 from weft.cli import main
@@ -129,7 +129,7 @@ def test_a_reference_that_may_be_the_secret_is_not_repeated(tmp_path: Path) -> N
         read_secret(f"ann:{SECRET}", tmp_path, "datasource 'db'")
     assert SECRET not in str(caught.value)
     found = f"datasource: {{id: db, type: jdbc, options: {{url: x}}, credential_ref: 'ann:{SECRET}'}}\n"
-    assert [code for code, _ in told("datasource", found)] == ["W1015"]
+    assert [code for code, _ in reported("datasource", found)] == ["W1015"]
 
 
 def rendered(text: str) -> str:

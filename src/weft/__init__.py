@@ -44,6 +44,7 @@ from weft.joins.spec import (
 )
 
 if TYPE_CHECKING:
+    __version__: str
     from weft import streams
     from weft.joins.explain import JoinExplanation
     from weft.joins.facts import MatchCounts
@@ -52,8 +53,6 @@ if TYPE_CHECKING:
     from weft.joins.relation.explaining import build_join_spec, explain_join, inspect_keys, inspect_matches
     from weft.joins.spark.failures import coded_errors, contract_failure
     from weft.joins.spark.stats import MatchStats
-
-__version__ = engine_version()
 
 # Names whose modules import pyspark; they are loaded on first access.
 _LAZY = {
@@ -73,6 +72,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return engine_version()
     if name == "streams":
         return importlib.import_module("weft.streams")
     if name in _LAZY:

@@ -23,6 +23,9 @@ Semantics, where SQL leaves a choice:
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from weft.expr.ast import (
     Between,
     Binary,
@@ -48,10 +51,12 @@ from weft.expr.bind import bind, interpolate, literal
 from weft.expr.check import check
 from weft.expr.evaluate import evaluate, evaluate_aggregate
 from weft.expr.functions import FUNCTIONS
-from weft.expr.read import parse
 from weft.expr.render import render
-from weft.expr.tokens import Dialect
 from weft.expr.typed import Column, Scope, TableScope, Typed, unknown_name
+from weft.expr.words import Dialect
+
+if TYPE_CHECKING:
+    from weft.expr.read import parse
 
 __all__ = [
     "FUNCTIONS",
@@ -89,3 +94,9 @@ __all__ = [
     "unknown_name",
     "walk",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "parse":  # with the tokenizer, which takes longer to load than all the rest
+        return importlib.import_module("weft.expr.read").parse
+    raise AttributeError(f"module 'weft.expr' has no attribute {name!r}")

@@ -12,7 +12,7 @@ from weft.core.names import find_similar, format_list
 from weft.errors import ArgumentError, Diagnostic, ExpressionError
 from weft.expr.ast import Expr, Lit, Placeholder, Selector, children, map_children, placeholders
 from weft.expr.literals import decimal_type, literal_type, read_integer
-from weft.expr.tokens import MAX_DEPTH
+from weft.expr.words import MAX_DEPTH
 
 
 def bind(expr: Expr, args: Sequence[object] | Mapping[str, object]) -> Expr:

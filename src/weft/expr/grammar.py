@@ -26,7 +26,8 @@ from weft.core.types import STRING, parse_type
 from weft.expr import ast, functions
 from weft.expr.literals import pattern_problem
 from weft.expr.operands import Operands, Part
-from weft.expr.tokens import BEGINNINGS, NEGATABLE, NEVER_NAMES, OPENERS, VALUE, Dialect, ends
+from weft.expr.tokens import BEGINNINGS, VALUE, ends
+from weft.expr.words import NEGATABLE, NEVER_NAMES, OPENERS, Dialect
 
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _UNARY = range(1, 8)
 _SYMBOLS: dict[TokenType, tuple[int, ast.BinaryOp]] = {

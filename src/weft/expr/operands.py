@@ -12,7 +12,8 @@ from weft.core.types import BOOLEAN, DATE, INTERVAL, NULL, STRING, TIMESTAMP, TI
 from weft.errors import Code, Diagnostic, WeftError
 from weft.expr.ast import Expr, Lit, Origin, Placeholder, Ref, Selector, Span
 from weft.expr.literals import read_date, read_number, read_time
-from weft.expr.tokens import AFTER_NUMBER, MAX_DEPTH, UNITS, Cursor, ends
+from weft.expr.tokens import AFTER_NUMBER, Cursor, ends
+from weft.expr.words import MAX_DEPTH, UNITS
 
 _T = TypeVar("_T")
 

@@ -11,7 +11,8 @@ from weft.core.source import Source
 from weft.errors import ArgumentError, Diagnostic, ExpressionError
 from weft.expr.ast import Expr, Origin, Span
 from weft.expr.grammar import Grammar
-from weft.expr.tokens import DIALECTS, Dialect, describe_refused, strip_comments, tokenize
+from weft.expr.tokens import DIALECTS, describe_refused, strip_comments, tokenize
+from weft.expr.words import Dialect
 
 MAX_LENGTH = 10_000
 """The most characters of an expression."""

@@ -6,8 +6,8 @@ from weft.core.names import quote
 from weft.errors import ArgumentError
 from weft.expr import ast
 from weft.expr.literals import format_value
-from weft.expr.tokens import RESERVED, Dialect
 from weft.expr.typed import Typed
+from weft.expr.words import RESERVED, Dialect
 
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _UNARY, _ATOM = range(1, 9)
 _RANKS = dict.fromkeys(("+", "-", "||"), _ADD) | dict.fromkeys(("*", "/", "%"), _MULTIPLY)

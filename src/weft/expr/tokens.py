@@ -8,7 +8,7 @@ A streaming SQL file has comments: they are blanked out before the text is split
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from sqlglot.dialects.dialect import Dialect as SqlglotDialect
 from sqlglot.errors import TokenError
@@ -17,8 +17,7 @@ from sqlglot.tokens import Tokenizer
 
 from weft.errors import Code, ExpressionError
 from weft.expr.ast import Origin, Span
-
-Dialect = Literal["pipeline", "fragment", "stream"]
+from weft.expr.words import CLAUSE_WORDS, JOIN_KINDS, MAX_DEPTH, REFUSED_WORDS, Dialect
 
 _MARKS = {
     "<>": TokenType.NEQ,
@@ -134,22 +133,6 @@ def _blank(text: str) -> str:
     return re.sub(r"[^\n]", " ", text)
 
 
-NEGATABLE = ("IN", "BETWEEN", "LIKE")
-"""Operators that NOT may precede."""
-
-NEVER_NAMES = frozenset({"OR", "AND", "IS", *NEGATABLE, "NOT", "CASE"})
-"""Words that are always operators."""
-
-OPENERS = frozenset({"DISTINCT", "EXISTS"})
-RESERVED = NEVER_NAMES | OPENERS | {"TRUE", "FALSE", "NULL", "SELECT", "WHEN", "THEN", "ELSE", "END"}
-"""Words that are column names only in backticks or after a dot."""
-
-CLAUSE_WORDS = frozenset({"FROM", "WHERE", "ON", "JOIN", "EMIT", "WITH", "WITHIN", "AS"})
-"""Words that begin a clause of a statement: column names only in backticks or after a dot."""
-
-JOIN_KINDS = frozenset({"INNER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "NATURAL"})
-"""Words that begin a clause when JOIN or another of them follows."""
-
 REFUSED_TOKENS = {
     TokenType.DCOLON: ("a cast with ::", "write CAST(x AS type)"),
     TokenType.L_BRACKET: ("access by [ ]", "name a column"),
@@ -162,34 +145,8 @@ REFUSED_TOKENS = {
     TokenType.PLACEHOLDER: ("a placeholder (?)", "write the value itself"),
     TokenType.NATIONAL_STRING: ("a string with a prefix", "remove the letter before the quote"),
 }
-REFUSED_WORDS = {
-    "SELECT": ("SELECT", "an expression has no subquery"),
-    "EXISTS": ("EXISTS", "an expression has no subquery"),
-    "OVER": ("a window (OVER)", ""),
-    "FILTER": ("FILTER", "use IF inside the aggregate"),
-    "WITHIN": ("WITHIN GROUP", ""),
-    "DISTINCT": ("DISTINCT", ""),
-    "AS": ("an alias (AS)", ""),
-    "ILIKE": ("ILIKE", "write LOWER(x) LIKE 'pattern'"),
-    "RLIKE": ("RLIKE", "use LIKE or CONTAINS"),
-    "REGEXP": ("REGEXP", "use LIKE or CONTAINS"),
-    "ESCAPE": ("ESCAPE", "the backslash escapes in a LIKE pattern"),
-    "COLLATE": ("COLLATE", ""),
-    "AT": ("AT TIME ZONE", ""),
-    "DIV": ("DIV", "write FLOOR(x / y)"),
-    "XOR": ("XOR", "write (a OR b) AND NOT (a AND b)"),
-    "FROM": ("FROM", "an expression has no query"),
-    "WHERE": ("WHERE", "an expression has no query"),
-    "ORDER": ("ORDER BY", "an expression has no query"),
-    "UNION": ("UNION", "an expression has no query"),
-}
 BEGINNINGS = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.L_PAREN)
 AFTER_NUMBER = (TokenType.VAR, TokenType.NUMBER, TokenType.DOT)
-UNITS = frozenset(
-    unit + plural
-    for unit in "MICROSECOND MILLISECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR".split()
-    for plural in ("", "S")
-)
 VALUE = "a value: a column, a number, a string, a function or ("
 
 
@@ -205,10 +162,6 @@ def describe_refused(token: Token) -> tuple[str, str] | None:
         case _:
             return None
 
-
-# Checking, rendering and Spark's optimiser are recursive: this stays far below the limits of their stacks.
-MAX_DEPTH = 100
-"""How deep expressions may be nested."""
 
 _END = Token(TokenType.SENTINEL, "")
 

@@ -73,7 +73,7 @@ def test_a_policy_that_fails_stops_the_batch(
     assert option in caught.value.help
 
 
-def test_a_row_that_does_not_read_is_rejected_with_its_text() -> None:
+def test_a_row_that_cannot_be_read_is_rejected_with_its_text() -> None:
     stepped = fed_raw(FULL, watermark=1)
     (found,) = stepped.rejects
     assert (found.reason, found.raw.to_pylist()) == ("MALFORMED", ['{"k": '])
@@ -94,7 +94,7 @@ def test_a_row_that_does_not_read_is_rejected_with_its_text() -> None:
     ]
 
 
-def test_a_row_that_does_not_read_may_stop_the_batch() -> None:
+def test_a_row_that_cannot_be_read_may_stop_the_batch() -> None:
     with pytest.raises(KernelProblem, match=r"W2208.*cannot be parsed"):
         fed_raw(replace(FULL, left=replace(FULL.left, malformed="fail")))
 

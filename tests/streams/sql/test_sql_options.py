@@ -172,7 +172,7 @@ def test_an_unknown_option_never_passes(key: str, owner: Owner) -> None:
     assert all(m.code in ("W2005", "W2006", "W2007") and m.help for m in findings)
 
 
-def test_a_misspelt_option_is_told_its_name() -> None:
+def test_a_misspelt_option_is_reported_with_its_name() -> None:
     for option in OPTIONS:
         wrong = option.name[:-1]
         owner = next(iter(option.owners))
@@ -253,7 +253,7 @@ def test_advice_for_an_option_of_another_system_names_options_of_ours(key: str) 
         ("'connector' = 'memory'", "memory", None),
     ],
 )
-def test_the_connector_and_the_format_follow_from_what_is_said(
+def test_the_connector_and_the_format_follow_from_the_other_options(
     options: str, connector: str, format: str | None
 ) -> None:
     spec = stream(options).connector

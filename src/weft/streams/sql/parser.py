@@ -16,7 +16,8 @@ from weft.errors import Code, Diagnostic, StreamSqlError, WeftError
 from weft.expr import functions
 from weft.expr.ast import Call, Expr, Lit, Origin, Span, walk
 from weft.expr.read import parse_prefix
-from weft.expr.tokens import UNITS, Cursor, ends
+from weft.expr.tokens import Cursor, ends
+from weft.expr.words import UNITS
 from weft.streams.sql.syntax import Name
 
 _AGGREGATE = "a job joins rows but does not aggregate them: aggregate its output in a project or in Spark"
