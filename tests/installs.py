@@ -90,6 +90,16 @@ def build_wheel(folder: Path) -> Path:
     return wheel
 
 
+def build_sdist(folder: Path) -> Path:
+    """Return the source distribution of this source tree, built in `folder`."""
+    if shutil.which("uv"):
+        _run_or_stop(["uv", "build", "--quiet", "--sdist", "--out-dir", str(folder), str(ROOT)])
+    else:
+        _run_or_stop([sys.executable, "-m", "build", "--sdist", "--outdir", str(folder), str(ROOT)])
+    (sdist,) = folder.glob("weft-*.tar.gz")
+    return sdist
+
+
 def empty_environment(folder: Path, wheel: Path) -> Environment:
     """Return an environment that holds nothing but what installs."""
     venv.create(folder, with_pip=shutil.which("uv") is None, symlinks=True)

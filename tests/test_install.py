@@ -14,7 +14,7 @@ from installs import ROOT, Environment, build_wheel, empty_environment
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-NAMES_ONLY = ("arrow", "testing")
+NAMES_ONLY = ("arrow", "pipelines", "testing")
 # The one that `make setup` installs, and in which all other tests run.
 DEVELOPMENT = "dev"
 

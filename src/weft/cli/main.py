@@ -58,7 +58,6 @@ _FLAGS = {
 app = Typer(
     name="weft",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -41,6 +41,7 @@ def test_lateness_of_100_at_1000(time: int, late: int) -> None:
     kernel = Kernel(FULL)
     kernel.feed([("a", time)], watermark=900)
     assert kernel.state.left.counters.late == late
+    assert kernel.state.left.stats.min_time == (None if late else time)
 
 
 def test_late_rows_may_be_dropped_with_a_count() -> None:

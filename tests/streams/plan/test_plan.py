@@ -258,6 +258,23 @@ def test_a_mistake_is_reported_at_its_location(select: str, code: Code, place: s
         assert under(finding) == place
 
 
+@pytest.mark.parametrize("dtype", ["ARRAY<INT>", "STRUCT<x: INT>"])
+@pytest.mark.parametrize("how", ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+@pytest.mark.parametrize("right", ["STREAM", "TABLE"])
+def test_nested_keys_are_refused_where_rows_are_kept(dtype: str, how: str, right: str) -> None:
+    """Arrow compares the keys of the state and has no equality of nested values; other joins are Spark's."""
+    time, timed = (", t TIMESTAMP", ", 'event.time.field' = 't'") if right == "STREAM" else ("", "")
+    sources = (
+        f"CREATE STREAM p (k {dtype}, t TIMESTAMP) WITH ('path' = 'p', 'format' = 'json', 'event.time.field' = 't');"
+        f"CREATE {right} q (k {dtype}{time}) WITH ('path' = 'q', 'format' = 'json'{timed});"
+    )
+    select = " ".join(("SELECT p.t FROM p", how, "q ON p.k = q.k", "WITHIN '1m'" if right == "STREAM" else ""))
+    if right == "TABLE" and how in ("JOIN", "LEFT JOIN"):
+        assert isinstance(planned(select, before=sources).steps[0], TableStep)
+    else:
+        assert under(only(refused(select, before=sources), "W2102")) == "p.k = q.k"
+
+
 @pytest.mark.parametrize(
     ("bound", "clause"),
     [

@@ -324,6 +324,15 @@ def test_policies_of_a_stream() -> None:
     assert set(spec.connector).isdisjoint({"late", "malformed", "dedup.keys", "idle.timeout"})
 
 
+@pytest.mark.parametrize("dtype", ["DOUBLE", "FLOAT", "ARRAY<INT>", "STRUCT<x: INT>", "MAP<STRING, INT>", "VARIANT"])
+def test_a_column_whose_values_cannot_be_compared_identifies_no_duplicates(dtype: str) -> None:
+    """Arrow groups by none of the nested types, and tells 0.0 from -0.0."""
+    text = f"CREATE STREAM a (id INT, v {dtype}) WITH ('path' = 'a.json', 'dedup.keys' = 'id, v'); SELECT * FROM a;"
+    with pytest.raises(StreamSqlError, match=f"option 'dedup.keys': v is {dtype[:3].lower()}") as caught:
+        read_spec(text)
+    assert caught.value.code == "W2006"
+
+
 def test_a_table_is_read_once_unless_it_says_otherwise() -> None:
     text = "CREATE TABLE t (a INT) WITH ('path' = 't.csv'{}); SELECT * FROM t;"
     assert read_spec(text.format("")).tables["t"].reload == "start"
