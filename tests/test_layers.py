@@ -84,6 +84,7 @@ LATE: dict[str, frozenset[str]] = {
     "weft.streams": frozenset({"weft.streams.api"}),
     "weft.expr": frozenset({"weft.expr.read"}),  # the parser, when a text is read
     "weft.expr.spark.frames": frozenset({COMPUTED}),  # classic or Connect, as the frame at hand
+    "weft.joins.relation.frame": frozenset({COMPUTED}),  # packages of extras
     "weft.io.spark.connector": frozenset({COMPUTED}),  # the Spark half that a connector registers
     "weft.io.spark.lakehouse": frozenset({COMPUTED}),  # optional packages
     "weft.io.spark.files": frozenset({"pyarrow.parquet"}),
