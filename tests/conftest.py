@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from installs import Environment, build_wheel, empty_environment
 from weft.io.spark.session import installed_jars
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ for _name in (
 ):
     os.environ.pop(_name, None)
 
-# A busy machine is no failure, and a build must not depend on chance.
+# A busy machine is not a failure, and a build must not depend on chance.
 hypothesis.settings.register_profile("weft", deadline=None, derandomize=os.environ.get("CI") == "true")
 hypothesis.settings.load_profile("weft")
 
@@ -91,10 +92,10 @@ def java_problem() -> str | None:
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if java is None or not Path(java).exists():
         return "Spark needs Java 17 or newer and there is no java: `make setup` installs it or says how"
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(\d+)', told)
+    reported = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', reported)
     if found is None or int(found[1]) < NEEDED_JAVA:
-        return f"Spark needs Java 17 or newer and {java} says {told.splitlines()[:1]}"
+        return f"Spark needs Java 17 or newer and {java} says {reported.splitlines()[:1]}"
     return None
 
 
@@ -148,6 +149,15 @@ def any_spark(request: pytest.FixtureRequest) -> SparkSession:
     """Return each kind of session in turn."""
     session: SparkSession = request.getfixturevalue("spark" if request.param == "classic" else "connect")
     return session
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Return an environment with the wheel and what the wheel asks for."""
+    wheel = build_wheel(tmp_path_factory.mktemp("wheel"))
+    made = empty_environment(tmp_path_factory.mktemp("plain") / "env", wheel)
+    made.install(str(wheel))
+    return made
 
 
 @pytest.fixture

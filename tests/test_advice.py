@@ -84,7 +84,7 @@ DOCUMENTS = tuple(advice for page in PAGES if page.name != "CHANGELOG.md" for ad
 
 # Commands: in a sentence they are in backticks, elsewhere they are the whole text.
 _TICKED = re.compile(r"`weft ([^`]+)`")
-_WHOLE = re.compile(r"\s*(?:\$ )?weft (?=[a-z])([^`#&]+)(?:&&.*)?")
+_WHOLE = re.compile(r"\s*(?:\$ )?weft (?=[a-z])([^`#&]+?)(?:(?:&&| \| ).*)?")
 _INSIDE = re.compile(
     r"(?<![\w`./'-])weft (?:init|validate|plan|runs?|preview|rerun|test|doctor|explain|stream|connectors)\b"
 )
@@ -120,8 +120,8 @@ def command_problem(given: list[str]) -> str:
     try:
         found.make_context(" ".join(path), rest)
     except Exception as problem:  # noqa: BLE001  # the kinds of errors of the parser are many
-        told = getattr(problem, "format_message", problem.__str__)
-        return str(told())
+        reported = getattr(problem, "format_message", problem.__str__)
+        return str(reported())
     return ""
 
 

@@ -78,7 +78,7 @@ def test_extras_declare_what_is_asked_for_when_it_is_needed() -> None:
     for name, (extra, _) in OF_EXTRAS.items():
         assert name in {distribution(text) for text in extras[extra]}
     # Requirements that were written before these packages moved into the core.
-    assert extras["arrow"] == extras["testing"] == []
+    assert extras["arrow"] == extras["pipelines"] == extras["testing"] == []
 
 
 def test_the_doctor_asks_for_the_releases_that_the_install_asks_for() -> None:

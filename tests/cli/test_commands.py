@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 
 from command_line import weft
 from engine_data import CONVERT, FX, WRITE, project_text, sample_workspace
+from weft.cli import main
 from weft.cli.commands.explain import RULES, read_section
 from weft.cli.commands.init import list_templates
 from weft.cli.documents import COMMANDS, document_schema
@@ -205,7 +207,7 @@ def test_another_broken_project_is_in_nobodys_way(tmp_path: Path) -> None:
         (("project", "resolve", "fx_reporting"), "W1803"),
     ],
 )
-def test_what_is_said_wrongly_ends_with_2(tmp_path: Path, words: tuple[str, ...], code: str) -> None:
+def test_invalid_arguments_end_with_2(tmp_path: Path, words: tuple[str, ...], code: str) -> None:
     ran = weft(*words, "--json", root=sample_workspace(tmp_path))
     assert (ran.code, ran.codes) == (2, [code])
     assert ran.document["ok"] is False
@@ -231,7 +233,7 @@ def test_a_mistake_of_weft_itself_is_a_document_too(tmp_path: Path, monkeypatch:
     assert "Traceback" in ran.err
 
 
-def test_nothing_said_is_answered_with_help() -> None:
+def test_a_call_without_arguments_prints_the_help() -> None:
     for words in ((), ("dataset",)):
         ran = weft(*words)
         assert (ran.code, ran.out) == (2, "")
@@ -246,13 +248,13 @@ def test_words_that_no_command_has_end_with_2(tmp_path: Path) -> None:
     assert (ran.code, ran.document["schema"]) == (2, "weft/validate/1")
 
 
-def test_a_folder_that_is_no_workspace_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_workspace_is_reported(tmp_path: Path) -> None:
     for root in (tmp_path, tmp_path / "nowhere"):
         ran = weft("validate", "--json", root=root)
         assert (ran.code, ran.codes) == (2, ["W1801"])
 
 
-def test_options_stand_before_or_after_a_command(tmp_path: Path) -> None:
+def test_options_are_valid_before_and_after_a_command(tmp_path: Path) -> None:
     root = sample_workspace(tmp_path)
     before = weft("--json", "-C", root, "validate")
     after = weft("validate", "-C", root, "--json")
@@ -309,7 +311,7 @@ def test_a_project_is_activated_and_taken_out_of_use(tmp_path: Path) -> None:
     assert "input gl@1\n" in weft("project", "show", "fx_reporting", root=root).out
 
 
-def test_what_stands_against_activation_is_told_by_rule(tmp_path: Path) -> None:
+def test_what_prevents_activation_is_reported_by_rule(tmp_path: Path) -> None:
     text = project_text(CONVERT.replace("fx.rate_type", "fx.rate_tpe") + WRITE, status="draft")
     root = sample_workspace(tmp_path, projects__fx_reporting=text)
     ran = weft("project", "activate", "fx_reporting", "--json", root=root)
@@ -350,3 +352,16 @@ def test_doctor_finds_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     ran = weft("doctor", root=root)
     assert ran.code == 1
     assert "sc://127.0.0.1:1 is not reachable" in ran.out
+
+
+def test_the_traceback_of_py4j_is_hidden_and_other_logs_are_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def lose_the_jvm(*_: object, **__: object) -> None:
+        logging.getLogger().error("Exception while sending command.")
+        logging.getLogger().error("the disk is full")
+
+    monkeypatch.setattr(main, "app", lose_the_jvm)
+    assert main.run_command(["version"]) == 0
+    logging.getLogger().error("Exception while sending command.")
+    assert caplog.messages == ["the disk is full", "Exception while sending command."]

@@ -15,9 +15,12 @@ from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import check_one_session, functions_of, schema_of
 from weft.joins.explain import JoinExplanation, explain_resolved
+from weft.joins.picture import Picture
 from weft.joins.spark.failures import coded_errors
+from weft.joins.spark.matches import collect_timeline
 from weft.joins.spark.stats import is_sorted
 from weft.joins.spark.streams import check_not_streaming
+from weft.joins.timeline import draw_timeline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +47,7 @@ class JoinLineage:
     choice: Choice
     left_ordering: Ordering = ()
     natural: bool = False
+    inputs: tuple[DataFrame, DataFrame] | None = None
 
     def explain(self) -> JoinExplanation:
         """Return the explanation of the join."""
@@ -113,6 +117,8 @@ class Frame:
 
     def limit(self, rows: int) -> Self:
         """Keep at most `rows` rows.
+
+        ``orders.limit(100)``
 
         Parameters
         ----------
@@ -316,7 +322,7 @@ class Frame:
         return self._with(self.df.unionByName(other.df))
 
     def distinct(self) -> Self:
-        """Keep each row once."""
+        """Keep each row once: ``orders.select("region").distinct()``."""
         return self._with(self.df.distinct(), self.schema)
 
     def repartition(self, partitions: int, *columns: str) -> Self:
@@ -392,7 +398,7 @@ def _sort_pair(column: object) -> tuple[str, bool]:
 
 
 class Actions(Frame):
-    """``count``, ``collect``, ``head``, ``show``, ``to_pandas`` and ``to_arrow``.
+    """``count``, ``collect``, ``head``, ``show``, ``to_pandas``, ``to_arrow`` and ``plot_matches``.
 
     ``.df`` has the actions of Spark.  A broken promise raises Spark's own exception there; inside
     `weft.coded_errors` it raises the error of Weft.
@@ -401,19 +407,21 @@ class Actions(Frame):
     __slots__ = ()
 
     def count(self) -> int:
-        """Return the number of rows."""
+        """Return the number of rows: ``orders.count()``."""
         check_not_streaming(self.df, "count")
         with coded_errors():
             return self.df.count()
 
     def collect(self) -> list[Row]:
-        """Return all rows."""
+        """Return all rows: ``orders.limit(10).collect()``."""
         check_not_streaming(self.df, "collect")
         with coded_errors():
             return self.df.collect()
 
     def head(self, n: int = 5) -> list[Row]:
         """Return up to `n` rows.
+
+        ``orders.head(3)``
 
         Parameters
         ----------
@@ -428,6 +436,8 @@ class Actions(Frame):
     def show(self, n: int = 20) -> None:
         """Print up to `n` rows as a table, as Spark does.
 
+        ``orders.order_by("order_id").show()``
+
         Parameters
         ----------
         n
@@ -438,13 +448,47 @@ class Actions(Frame):
             self.df.show(n)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return all rows as a pandas DataFrame."""
+        """Return all rows as a pandas DataFrame: ``orders.limit(1000).to_pandas()``."""
         check_not_streaming(self.df, "to_pandas")
         with coded_errors():
             return self.df.toPandas()
 
     def to_arrow(self) -> pa.Table:
-        """Return all rows as an Arrow table."""
+        """Return all rows as an Arrow table: ``orders.select("total").to_arrow()``."""
         check_not_streaming(self.df, "to_arrow")
         with coded_errors():
             return self.df.toArrow()
+
+    def plot_matches(self, where: Column | str | None = None, *, keys: int = 3, rows: int = 20) -> Picture:
+        """Run a job and return a picture of the matches of this join: both timelines, and a line for each match.
+
+        Filled marks have a match and empty ones have none.  A tolerance or bounds are shaded.
+
+        ``trades.natural_asof(quotes, order="ts").plot_matches("symbol = 'A'").savefig("matches.svg")``
+
+        Parameters
+        ----------
+        where
+            Only left rows that satisfy this condition: an expression or a boolean Spark Column over the columns of the
+            left side.  None (default) takes all.
+        keys
+            How many keys are drawn, in their order; 3 by default.
+        rows
+            How many left rows of each key are drawn, in the order of time; 20 by default.
+        """
+        _a_count(keys, "plot_matches(keys=)", least=1)
+        _a_count(rows, "plot_matches(rows=)", least=1)
+        if self.lineage is None or self.lineage.inputs is None:
+            raise ArgumentError(
+                "plot_matches: this relation is not the result of one join, or was changed after it",
+                help="call it on the relation that the join returned: only filter, limit and order_by keep its lineage",
+            )
+        left, right = self.lineage.inputs
+        for df in (left, right):
+            check_not_streaming(df, "plot_matches")
+        join, spec = self.lineage.resolved, self.lineage.spec
+        if where is not None:
+            source = replace(self, df=left, schema=join.left, ordering=(), lineage=None)
+            left = source.filter(where).df
+        with coded_errors():
+            return draw_timeline(collect_timeline(left, right, join, str(spec), keys=keys, rows=rows))
