@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check test-spark-versions coverage constraints release kafka bench bench-quick bench-streams bench-peers bench-flink golden fix clean
+.PHONY: help setup demo test quick check docs test-spark-versions coverage constraints release kafka bench bench-quick bench-streams bench-peers bench-flink coming-from golden fix clean
 .SUFFIXES:
 
 VENV := .venv
@@ -8,6 +8,7 @@ READY := $(VENV)/.ready
 CAN_RUN := $(VENV)/.can-run
 PEERS := bench/.venv-peers
 FLINK := bench/.venv-flink
+DBT := bench/.venv-dbt
 PROCESSES := 2
 
 help: ## list the targets
@@ -39,6 +40,9 @@ check: setup ## lint, formatting, types, layers
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy
 	@$(PY) -m pytest -q tests/test_layers.py
+
+docs: setup ## build the documentation site into site/ (no network)
+	@$(PY) scripts/build_site.py
 
 test-spark-versions: setup ## run the join suite, a pipeline and a stream on each minor version of Spark (SPARK="4.0 4.1" for some)
 	@scripts/test-spark-versions $(SPARK)
@@ -89,6 +93,17 @@ $(FLINK)/.ready: bench/peers/flink-requirements.txt | $(READY)
 	fi
 	@touch $@
 
+$(DBT)/.ready: bench/peers/dbt-requirements.txt | $(READY)
+	@if command -v uv >/dev/null; then \
+		uv venv --quiet --clear --python $(PY) $(DBT) && uv pip install --quiet --python $(DBT)/bin/python -r $<; \
+	else \
+		$(PY) -m venv --clear $(DBT) && $(DBT)/bin/python -m pip install --quiet --disable-pip-version-check -r $<; \
+	fi
+	@touch $@
+
+coming-from: setup $(FLINK)/.ready $(DBT)/.ready ## run the pages of docs/coming_from with Flink and dbt too, which have environments of their own
+	@$(PY) -m pytest -q tests/test_coming_from.py
+
 golden: setup ## rewrite the golden texts, then show what changed
 	@$(PY) -m pytest -q -m golden --rewrite-golden
 	@git --no-pager diff --stat -- tests docs README.md
@@ -98,5 +113,5 @@ fix: setup ## apply the linter's fixes and format
 	@$(PY) -m ruff format .
 
 clean: ## remove caches and build output, keep .venv
-	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
 	@find src tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

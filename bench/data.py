@@ -56,8 +56,8 @@ def tables(work: Workload) -> tuple[Path, Path]:
 
 
 def _written(work: Workload, rows: int, *, is_left: bool) -> Path:
-    said = json.dumps([work.data, rows, work.options, is_left, SEED], sort_keys=True)
-    name = f"{work.data}-{'left' if is_left else 'right'}-{rows}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
+    given = json.dumps([work.data, rows, work.options, is_left, SEED], sort_keys=True)
+    name = f"{work.data}-{'left' if is_left else 'right'}-{rows}-{hashlib.sha256(given.encode()).hexdigest()[:8]}"
     target = folder() / name
     if target.exists():
         return target
@@ -65,7 +65,7 @@ def _written(work: Workload, rows: int, *, is_left: bool) -> Path:
     draft = target.with_name(f"{name}.{os.getpid()}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    rng = np.random.default_rng([SEED, int(is_left), int(hashlib.sha256(said.encode()).hexdigest()[:8], 16)])
+    rng = np.random.default_rng([SEED, int(is_left), int(hashlib.sha256(given.encode()).hexdigest()[:8], 16)])
     for number, table in enumerate(GENERATORS[work.data](Side(is_left, rows, work.options, rng))):
         pq.write_table(table, draft / f"part-{number:04}.parquet")
     draft.rename(target)

@@ -39,7 +39,7 @@ class EngineChoice:
 
     @property
     def is_forced(self) -> bool:
-        """Whether Weft was told more than to join: a plan, or to sample; timed in the first turn alone."""
+        """Whether Weft got more than the join: a plan, or to sample; timed in the first turn alone."""
         return self.name.startswith("weft:")
 
     @property
@@ -69,7 +69,7 @@ def engines() -> dict[str, EngineChoice]:
 
 @dataclass(slots=True)
 class Outcome:
-    """What one process of an engine told: a status, times, a checksum and costs."""
+    """The result of one process of an engine: a status, times, a checksum and costs."""
 
     status: str = "ok"
     reason: str = ""
@@ -88,12 +88,12 @@ def measured(engine: EngineChoice, job: dict[str, Any], limit: float) -> Outcome
     scratch = Path(tempfile.mkdtemp(prefix="weft-bench-"))
     events = scratch / "events"
     events.mkdir()
-    told = job | {"engine": engine.name, "scratch": str(scratch / "work"), "events": str(events)}
+    reported = job | {"engine": engine.name, "scratch": str(scratch / "work"), "events": str(events)}
     (scratch / "work").mkdir()
     try:
         with (scratch / "stderr").open("w+") as errors:
             process = subprocess.Popen(  # noqa: S603  # our own scripts
-                [engine.python, str(HERE / "peers" / engine.script), json.dumps(told)],
+                [engine.python, str(HERE / "peers" / engine.script), json.dumps(reported)],
                 stdin=subprocess.PIPE,  # held open: its end tells the engine that we are gone
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -143,7 +143,7 @@ def _followed(process: subprocess.Popen[str], limit: float) -> Outcome:
                 else:
                     outcome.status, outcome.reason = (
                         "failed",
-                        f"it said nothing for {allowed:.0f} s between runs",
+                        f"it reported nothing for {allowed:.0f} s between runs",
                     )
                 break
             running = event["event"] == "begin"

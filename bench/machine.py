@@ -1,4 +1,4 @@
-"""The machine a figure was taken on, so that no figure stands without it."""
+"""The machine of a measurement, recorded with every figure."""
 
 from __future__ import annotations
 

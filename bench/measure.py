@@ -68,7 +68,7 @@ def end_session(session: int) -> None:
 
 
 class MemoryWatch(threading.Thread):
-    """Looks at the memory of a session of processes until told to stop.
+    """Measures the memory of a session of processes until it is stopped.
 
     `peak` is the most that all processes held at one time, `worker` the most that one Python worker of
     Spark held.  A session that takes more than `most` bytes is ended, so that the machine lives.

@@ -242,8 +242,8 @@ def compare(spark: SparkSession, root: Path, runs: int, out: Path) -> dict[str, 
     def hand() -> None:
         seen = Observation()
         by_hand(spark, root, seen).write.mode("overwrite").parquet(str(out / "hand"))
-        told = seen.get
-        if [told["rows"], told["changed"]] != [counted[-1].rows_out, counted[0].rows_changed]:
+        reported = seen.get
+        if [reported["rows"], reported["changed"]] != [counted[-1].rows_out, counted[0].rows_changed]:
             sys.exit("the two forms count different rows")
 
     forms: dict[str, Callable[[], None]] = {"bare": bare, "weft": weft, "hand": hand}
@@ -262,14 +262,14 @@ def compare(spark: SparkSession, root: Path, runs: int, out: Path) -> dict[str, 
     ratios = [w / h for w, h in zip(taken["weft"], taken["hand"], strict=True)]
     over_bare = [w / h for w, h in zip(taken["weft"], taken["bare"], strict=True)]
     medians = {name: statistics.median(values) for name, values in taken.items()}
-    told = [[c.seq, c.rows_in, c.rows_out, c.rows_changed] for c in counted]
+    reported = [[c.seq, c.rows_in, c.rows_out, c.rows_changed] for c in counted]
     return {
         "seconds": taken,
         "median": medians,
         "ratios": ratios,
         "ratio": statistics.median(ratios),
         "ratio_over_bare": statistics.median(over_bare),
-        "counts": told,
+        "counts": reported,
     }
 
 

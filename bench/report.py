@@ -32,16 +32,16 @@ def loaded(path: Path = RESULTS) -> Results:
         engines = entry["engines"]
         sums = {name: e["checksum"] for name, e in engines.items() if e["checksum"] is not None}
         measure = next((sums[name] for name in TRUSTED if name in sums), None)
-        for name, told in sums.items():
-            if told != measure and engines[name]["status"] == "ok":
+        for name, reported in sums.items():
+            if reported != measure and engines[name]["status"] == "ok":
                 engines[name]["status"] = "MISMATCH"
-                engines[name]["reason"] = _difference(told, measure or {})
+                engines[name]["reason"] = _difference(reported, measure or {})
     return results
 
 
-def _difference(told: dict[str, int], measure: dict[str, int]) -> str:
+def _difference(reported: dict[str, int], measure: dict[str, int]) -> str:
     names = {"rows": "rows", "matched": "matches", "sum": "the sum of matched times"}
-    parts = [f"{names[k]} {told[k]:,} for {measure[k]:,}" for k in ("rows", "matched") if told[k] != measure[k]]
+    parts = [f"{names[k]} {reported[k]:,} for {measure[k]:,}" for k in ("rows", "matched") if reported[k] != measure[k]]
     return ", ".join(parts) or "other rows are matched"
 
 
@@ -110,9 +110,9 @@ def target_table(results: Results) -> list[str]:
     lines = ["| workload | aim | found | |", "|---|---|---|---|"]
     for target in TARGETS:
         found = target.find(results)
-        told, enough = ("not measured", None) if found is None else found
+        reported, enough = ("not measured", None) if found is None else found
         met = {True: "met", False: "**missed**", None: ""}[enough]
-        lines.append(f"| {target.workload} | {target.aim} | {told} | {met} |")
+        lines.append(f"| {target.workload} | {target.aim} | {reported} | {met} |")
     return lines
 
 
@@ -134,21 +134,21 @@ def losses(results: Results) -> list[str]:
         times = {e: median(results, name, e) for e in entry["engines"]}
         sooner = sorted((t, e) for e, t in times.items() if ours and t is not None and t < ours)
         if ours and sooner:
-            told = ", ".join(f"{e} in {t / ours:.2f}" for t, e in sooner)
-            lines.append(f"- {name}: {told} of Weft's {ours:.2f} s")
+            reported = ", ".join(f"{e} in {t / ours:.2f}" for t, e in sooner)
+            lines.append(f"- {name}: {reported} of Weft's {ours:.2f} s")
     return lines or ["- nowhere"]
 
 
 def machines(results: Results) -> list[str]:
     """Return a sentence for each machine, one on how often was timed, and one on which state of Weft."""
     records = [record for entry in results["workloads"].values() for record in entry["engines"].values()]
-    told: dict[str, list[dict[str, Any]]] = {}
+    reported: dict[str, list[dict[str, Any]]] = {}
     for record in records:
         m = record["machine"]
         about = f"{m['cpu']}, {m['cores']} cores, {m['memory_gib']} GiB, PySpark {m['pyspark']}, Python {m['python']}"
-        told.setdefault(about, []).append(record)
+        reported.setdefault(about, []).append(record)
     lines = []
-    for about, those in told.items():
+    for about, those in reported.items():
         loads = [record["machine"]["load_before"] for record in those]
         days = sorted(record["date"][:10] for record in those)
         lines.append(
@@ -193,7 +193,7 @@ def markdown(results: Results) -> str:
 
 
 def figures(results: Results) -> str:
-    """Return what stands between the marks in docs/benchmarks.md."""
+    """Return the text between the marks in docs/benchmarks.md."""
     parts = (
         machines(results),
         summary_table(results),

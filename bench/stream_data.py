@@ -2,7 +2,7 @@
 
 A day of orders; four of five are shipped, 1 to 50 minutes later.  Each file is a stretch of time, and rows come
 up to 20 seconds out of order.  Files are written with growing times of writing: Spark reads them in that order.
-Flink's file source reads files in an order of its own, which makes most rows late; so the same rows lie in two files
+Flink's file source reads files in an order of its own, which makes most rows late; so the same rows are in two files
 a side too, one for each slot, each in the order of time, as two partitions of a topic would hold them.
 """
 
@@ -32,7 +32,7 @@ CARRIERS = ("FedEx", "UPS", "USPS", "DHL")
 
 @dataclass(frozen=True, slots=True)
 class StreamData:
-    """Where both sides lie, and what a join of them must give."""
+    """The files of both sides, and the result that a join of them must have."""
 
     place: Path
     rows: tuple[int, int]

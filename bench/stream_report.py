@@ -29,9 +29,9 @@ def loaded(path: Path = RESULTS) -> Results:
     engines = results["engines"]
     sums = {name: e["checksum"] for name, e in engines.items() if e["checksum"]}
     measure: dict[str, int] = next(iter(sums.values()), {})
-    for name, told in sums.items():
-        if any(told[k] != measure[k] for k in ("matched", "sum")):
-            reason = f"{told['matched']:,} pairs for {measure['matched']:,}"
+    for name, reported in sums.items():
+        if any(reported[k] != measure[k] for k in ("matched", "sum")):
+            reason = f"{reported['matched']:,} pairs for {measure['matched']:,}"
             engines[name] |= {"status": "MISMATCH", "reason": reason}
     return results
 
@@ -93,29 +93,29 @@ def aims(results: Results) -> list[str]:
 def paced_table(results: Results) -> list[str]:
     """Return how long pairs took from their file to the output."""
     lines = ["| engine | events/s | pairs | p50 seconds | p99 seconds |", "|---|--:|--:|--:|--:|"]
-    for name, told in results["paced"].items():
-        if told["status"] != "ok" or told.get("p50_seconds") is None:
-            lines.append(f"| {name} | {told['status']} {told['reason']} | | | |")
+    for name, reported in results["paced"].items():
+        if reported["status"] != "ok" or reported.get("p50_seconds") is None:
+            lines.append(f"| {name} | {reported['status']} {reported['reason']} | | | |")
             continue
         lines.append(
-            f"| {name} | {told['events_a_second']:,} | {told['pairs']:,} of {told['wanted']:,} | "
-            f"{told['p50_seconds']:.2f} | {told['p99_seconds']:.2f} |"
+            f"| {name} | {reported['events_a_second']:,} | {reported['pairs']:,} of {reported['wanted']:,} | "
+            f"{reported['p50_seconds']:.2f} | {reported['p99_seconds']:.2f} |"
         )
     return lines
 
 
 def state_line(results: Results) -> str:
     """Return how many rows waited at most, beside the rows of the join's span."""
-    told = results.get("state", {})
-    if told.get("status") != "ok":
+    reported = results.get("state", {})
+    if reported.get("status") != "ok":
         return ""
-    orders, shipments = told["rows"]
-    left, right = told["peak_state_rows"]
-    ratio = 24 * told["peak_state_of_both"] / orders
+    orders, shipments = reported["rows"]
+    left, right = reported["peak_state_rows"]
+    ratio = 24 * reported["peak_state_of_both"] / orders
     return (
-        f"State of `weft:sql`, {orders:,} orders and {shipments:,} shipments of a day in {told['batches']:,} batches, "
+        f"State of `weft:sql`, {orders:,} orders and {shipments:,} shipments of a day in {reported['batches']:,} batches, "
         f"as the batches report it: at most {left:,} orders and {right:,} shipments wait, both together "
-        f"{told['peak_state_of_both']:,}, which is {ratio:.2f} x the orders of an hour (aim {MOST_STATE} x, "
+        f"{reported['peak_state_of_both']:,}, which is {ratio:.2f} x the orders of an hour (aim {MOST_STATE} x, "
         f"{'met' if ratio <= MOST_STATE else '**missed**'})."
     )
 
@@ -137,7 +137,7 @@ def machines(results: Results) -> str:
 
 
 def figures(results: Results) -> str:
-    """Return what stands between the marks in docs/streams.md."""
+    """Return the text between the marks in docs/streams.md."""
     parts = [[BEGIN], [machines(results)], engine_table(results), aims(results), [state_line(results)]]
     if results["paced"]:
         parts.append(paced_table(results))

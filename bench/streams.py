@@ -75,7 +75,7 @@ PACED = {
 
 
 def job_of(engine: StreamEngine, data: StreamData, repeat: int, *, check: bool) -> dict[str, Any]:
-    """Return what an engine's process is told."""
+    """Return the input of an engine's process."""
     return {
         **data.folders(slots=engine.is_peer),
         "rows": list(data.rows),
@@ -125,8 +125,8 @@ def throughput(
                 "code": source_state(),
             }
             keep()
-            said = f"{record['median']:.1f} s" if record["median"] else f"{record['status']} {record['reason']}"
-            print(f"  {engine.name:<15} {said}", file=sys.stderr, flush=True)
+            given = f"{record['median']:.1f} s" if record["median"] else f"{record['status']} {record['reason']}"
+            print(f"  {engine.name:<15} {given}", file=sys.stderr, flush=True)
 
 
 def latency(chosen: list[StreamEngine], seconds: int, found: dict[str, Any], keep: Callable[[], None]) -> None:
@@ -151,8 +151,8 @@ def state(found: dict[str, Any]) -> None:
     data = stream_data(STATE_ORDERS, stretches=STRETCHES)
     engine = ENGINES["weft:sql"]
     outcome = measured(engine, job_of(engine, data, 0, check=True) | {"once": True}, LIMIT)
-    told = {k: outcome.about.get(k) for k in ("batches", "peak_state_rows", "peak_state_of_both")}
-    found |= {"status": outcome.status, "reason": outcome.reason, "rows": list(data.rows), **told}
+    reported = {k: outcome.about.get(k) for k in ("batches", "peak_state_rows", "peak_state_of_both")}
+    found |= {"status": outcome.status, "reason": outcome.reason, "rows": list(data.rows), **reported}
     print(f"  {engine.name:<15} state: {found}", file=sys.stderr, flush=True)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 Results = dict[str, Any]
 Finding = tuple[str, bool | None] | None
-"""What was found and whether it is enough, None for what is told alone; None in all where a figure is missing."""
+"""The figure and whether it is enough, None for one without a target; None in all where a figure is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +77,14 @@ def _left_stays(results: Results) -> Finding:
 
 
 def _bounded(results: Results) -> Finding:
-    told = []
+    reported = []
     for name in ("uniform-1M", "uniform-10M", "uniform-50M"):
         found = record(results, name, "weft:sample" if name == "uniform-50M" else "weft")
         if found is None or not found["spark"]:
             return None
         task = max(cost["peak_task_bytes"] for cost in found["spark"])
-        told.append(f"{task / 2**20:.0f} + {found['peak_python_worker_bytes'] / 2**20:.0f} MB")
-    return ", ".join(told), None
+        reported.append(f"{task / 2**20:.0f} + {found['peak_python_worker_bytes'] / 2**20:.0f} MB")
+    return ", ".join(reported), None
 
 
 def _weft(name: str) -> tuple[str, str]:

@@ -39,7 +39,7 @@ QUICK = 0.02
 
 
 def job_of(work: Workload, repeat: int, *, check: bool) -> dict[str, Any]:
-    """Return what an engine's process is told about a workload; its tables are written first."""
+    """Return the input of an engine's process for a workload; its tables are written first."""
     left, right = tables(work)
     return {
         "workload": work.name,
@@ -136,10 +136,10 @@ def _limit(work: Workload, engine: str, weft: dict[str, Any] | None) -> float:
 
 
 def _tell(name: str, record: dict[str, Any]) -> None:
-    said = f"{record['median']:.2f} s" if record["median"] is not None else ""
+    given = f"{record['median']:.2f} s" if record["median"] is not None else ""
     more = f"{record['status']} {record['reason']}".strip() if record["status"] != "ok" else ""
     plan = record["about"].get("strategy", "")
-    print(f"  {name:<16} {said:>9} {plan} {more}", file=sys.stderr, flush=True)
+    print(f"  {name:<16} {given:>9} {plan} {more}", file=sys.stderr, flush=True)
 
 
 def _loaded(path: Path) -> dict[str, Any]:

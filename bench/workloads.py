@@ -31,7 +31,7 @@ class Workload:
     direction: Literal["backward", "forward", "nearest"] = "backward"
     tolerance_us: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    """What the generator is told besides the numbers of rows."""
+    """The options of the generator besides the numbers of rows."""
     ends: tuple[str | None, str | None] = (None, None)
     """End columns of ranges, left and right, of an interval join."""
     known: str | None = None
@@ -54,7 +54,7 @@ class Workload:
 
 
 def _ticks(name: str, title: str, left: int, right: int, **more: Any) -> Workload:
-    """Trades and quotes: random microseconds of one day, 1,000 text keys unless told otherwise."""
+    """Trades and quotes: random microseconds of one day, 1,000 text keys by default."""
     options = more.get("options", {})
     keys = options.get("keys", 1000)
     shared = options["heavy"] ** 2 if "heavy" in options else 0.1 if "zipf" in options else 1 / max(keys, 1)

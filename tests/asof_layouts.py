@@ -33,7 +33,7 @@ _SAID: dict[str, dict[str, Any]] = {
     "nearest": {"direction": "nearest", "tolerance": "unbounded"},
     "skipping": {"skip_nulls": ("c",)},
 }
-_SPECS = {name: AsofSpec([("k", "k")], order=AsofOrder("t", "u"), **said) for name, said in _SAID.items()}
+_SPECS = {name: AsofSpec([("k", "k")], order=AsofOrder("t", "u"), **given) for name, given in _SAID.items()}
 _MASTERS = ("local[1]", "local[4]")
 
 

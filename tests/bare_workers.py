@@ -29,11 +29,11 @@ def main(folder: Path) -> None:
     for key, value in settings(folder).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
     try:
         left = relation(session.createDataFrame([("A", 1), ("A", 5), ("B", 3)], "k string, t long"))
         right = relation(session.createDataFrame([("A", 4, 7), ("B", 9, 8)], "k string, u long, v long"))
-        told["bytes"] = estimate_bytes(left.filter("t > 0").df)
+        reported["bytes"] = estimate_bytes(left.filter("t > 0").df)
         keyed = AsofSpec([("k", "k")], order=AsofOrder("t", "u"))
         keyless = AsofSpec((), order=AsofOrder("t", "u"), direction="forward")
         for name, spec, how in (
@@ -43,16 +43,16 @@ def main(folder: Path) -> None:
         ):
             joined = left.asof_join(right, spec, **how)
             assert joined.lineage is not None
-            told[name] = [
+            reported[name] = [
                 joined.lineage.choice.strategy,
                 sorted(map(list, joined.select("t", "v").collect())),
             ]
-        told["refused"] = _error(lambda: left.asof_join(right, keyed, strategy="kernel"))
+        reported["refused"] = _error(lambda: left.asof_join(right, keyed, strategy="kernel"))
         workers._probe = lambda _: ()  # type: ignore[assignment]  # as on a cluster: not known
-        told["failed"] = _error(lambda: left.asof_join(right, keyed, strategy="kernel").collect())
+        reported["failed"] = _error(lambda: left.asof_join(right, keyed, strategy="kernel").collect())
     finally:
         session.stop()
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(reported))
 
 
 def _error(action: Any) -> list[str]:

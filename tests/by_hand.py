@@ -69,7 +69,7 @@ def resolved(
     where: Sequence[str] = (),
     **options: Any,
 ) -> ResolvedJoin:
-    """Return a join of two tables; its output is all left columns, then the right ones that are no key."""
+    """Return a join of two tables; its output is all left columns, then the right ones that are not keys."""
     pairs = [(k, k) if isinstance(k, str) else k for k in keys]
     resolved_keys = tuple(
         ResolvedKey(
@@ -115,8 +115,8 @@ def _output(left: Schema, right: Schema, keys: Sequence[ResolvedKey], how: str) 
 
 
 def with_indicator(join: ResolvedJoin) -> ResolvedJoin:
-    told = OutputColumn(name="_merge", dtype=STRING, nullable=False, source="indicator")
-    return replace(join, output=(*join.output, told))
+    reported = OutputColumn(name="_merge", dtype=STRING, nullable=False, source="indicator")
+    return replace(join, output=(*join.output, reported))
 
 
 def asof(left: Table, right: Table, at: tuple[str, str], **options: Any) -> AsOf:

@@ -28,10 +28,10 @@ class Ran:
 
     @property
     def document(self) -> Any:
-        """The document of ``--json``: all that stands on stdout; it has the schema of its command."""
+        """The document of ``--json``: the whole of stdout; it has the schema of its command."""
         found = json.loads(self.out)
         command = found["schema"].split("/")[1]
-        if command in COMMANDS:  # not when no command was said
+        if command in COMMANDS:  # not when no command was given
             jsonschema.validate(found, document_schema(command), jsonschema.Draft202012Validator)
         return found
 

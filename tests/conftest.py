@@ -46,7 +46,7 @@ for _name in (
 ):
     os.environ.pop(_name, None)
 
-# A busy machine is no failure, and a build must not depend on chance.
+# A busy machine is not a failure, and a build must not depend on chance.
 hypothesis.settings.register_profile("weft", deadline=None, derandomize=os.environ.get("CI") == "true")
 hypothesis.settings.load_profile("weft")
 
@@ -91,10 +91,10 @@ def java_problem() -> str | None:
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if java is None or not Path(java).exists():
         return "Spark needs Java 17 or newer and there is no java: `make setup` installs it or says how"
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(\d+)', told)
+    reported = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', reported)
     if found is None or int(found[1]) < NEEDED_JAVA:
-        return f"Spark needs Java 17 or newer and {java} says {told.splitlines()[:1]}"
+        return f"Spark needs Java 17 or newer and {java} says {reported.splitlines()[:1]}"
     return None
 
 

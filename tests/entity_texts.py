@@ -1,4 +1,4 @@
-"""Short texts of entities for tests of the front: read one, or be told what is wrong with it."""
+"""Short texts of entities for tests: read one, or get its findings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def entity(kind: Kind, text: str) -> Any:
     return found.entity
 
 
-def told(kind: Kind, text: str) -> list[tuple[str, str]]:
+def reported(kind: Kind, text: str) -> list[tuple[str, str]]:
     """Return the code of each finding with the text under its carets."""
     return [(f.code, under(f)) for f in reading(kind, text).findings]
 

@@ -111,7 +111,7 @@ def _run_or_stop(command: list[str]) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode == 0:
         return
-    said = (ran.stdout + ran.stderr)[-3000:]
-    if os.environ.get("CI") != "true" and any(mark in said for mark in _OFFLINE):
+    output = (ran.stdout + ran.stderr)[-3000:]
+    if os.environ.get("CI") != "true" and any(mark in output for mark in _OFFLINE):
         pytest.skip("the package registry cannot be reached, and this test installs Weft from nothing")
-    pytest.fail(f"{' '.join(map(str, command))} failed:\n{said}", pytrace=False)
+    pytest.fail(f"{' '.join(map(str, command))} failed:\n{output}", pytrace=False)

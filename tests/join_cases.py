@@ -77,32 +77,32 @@ def resolved_case(case: Case) -> ResolvedJoin:
 
 
 def _natural(case: Case, left: Schema, right: Schema) -> tuple[JoinSpec, NaturalKeys]:
-    said = natural_arguments(case)
-    aliases = read_alias_pairs(case.spec.get("aliases", {}), said.pop("keys", None))
+    given = natural_arguments(case)
+    aliases = read_alias_pairs(case.spec.get("aliases", {}), given.pop("keys", None))
     count = len(case.spec.get("aliases", {}))
     found = infer_natural_keys(
         left,
         right,
         aliases=aliases[:count],
         keys=aliases[count:],
-        exclude_shared=said.pop("exclude_shared", ()),
-        strict=said.pop("strict", True),
-        order=said.get("order"),
+        exclude_shared=given.pop("exclude_shared", ()),
+        strict=given.pop("strict", True),
+        order=given.get("order"),
     )
-    kind: type[JoinSpec] = AsofSpec if "order" in said else JoinSpec
-    return kind(found.pairs, said.pop("predicates", ()), **said), found
+    kind: type[JoinSpec] = AsofSpec if "order" in given else JoinSpec
+    return kind(found.pairs, given.pop("predicates", ()), **given), found
 
 
 def natural_arguments(case: Case) -> dict[str, Any]:
     """Return the keyword arguments of a natural case, aliases left out."""
-    said = {k: v for k, v in case.spec.items() if k not in ("type", "aliases", "equal_keys", "how")}
+    given = {k: v for k, v in case.spec.items() if k not in ("type", "aliases", "equal_keys", "how")}
     if "equal_keys" in case.spec:
-        said["keys"] = [tuple(pair) for pair in case.spec["equal_keys"]]
-    if "predicates" in said:
-        said["predicates"] = [from_dict(p) for p in said["predicates"]]
-    if "order" in said:
-        said["order"] = from_dict(said["order"])
-    return said
+        given["keys"] = [tuple(pair) for pair in case.spec["equal_keys"]]
+    if "predicates" in given:
+        given["predicates"] = [from_dict(p) for p in given["predicates"]]
+    if "order" in given:
+        given["order"] = from_dict(given["order"])
+    return given
 
 
 def by_reference(case: Case) -> Outcome:
@@ -158,9 +158,9 @@ def joined(case: Case, session: SparkSession) -> Relation:
     if case.how == "cross":
         return left.cross_join(right, project=project)
     if case.spec["type"] == "natural":
-        said = natural_arguments(case)
+        given = natural_arguments(case)
         method = getattr(left, f"natural_{case.how}")
-        result: Relation = method(right, project=project, **said, **case.spec.get("aliases", {}))
+        result: Relation = method(right, project=project, **given, **case.spec.get("aliases", {}))
         return result
     result = getattr(left, DIRECTED[case.how])(right, from_dict(case.spec), project=project)
     return result  # noqa: RET504  # the name carries the type
@@ -199,13 +199,13 @@ def rows_of(df: DataFrame) -> list[Row]:
 
 
 def assert_schema_is_true(result: Relation, rows: Sequence[Row]) -> None:
-    """The schema that a relation claims is the one Spark has; NULL occurs only where it is said."""
+    """The schema that a relation claims is the one Spark has; NULL occurs only where it is declared."""
     from weft.expr.spark.frames import schema_of
 
     real = schema_of(result.df)
     assert [(f.name, f.dtype) for f in real] == [(f.name, f.dtype) for f in result.schema]
     holes = [f.name for i, f in enumerate(result.schema) if not f.nullable and any(row[i] is None for row in rows)]
-    assert not holes, f"NULL in columns that were said to have none: {holes}"
+    assert not holes, f"NULL in columns that are declared without: {holes}"
 
 
 def shuffled(case: Case, rng: Any) -> Case:

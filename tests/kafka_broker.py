@@ -42,7 +42,7 @@ num.partitions=2
 
 
 class NoBrokerError(Exception):
-    """There is no broker to be had here; the message says what is missing."""
+    """No broker can run here; the message says what is missing."""
 
 
 def cache() -> Path:
@@ -62,10 +62,10 @@ def broker_jars() -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
     stage = Path(tempfile.mkdtemp(prefix=".tmp-kafka-", dir=place.parent))
     try:
-        done, said = fetch_artifacts(program, (_ARTIFACT,), stage)
+        done, output = fetch_artifacts(program, (_ARTIFACT,), stage)
         if not done:
-            told = next((line for line in said.splitlines() if line.startswith("[ERROR]")), "it says nothing")
-            raise NoBrokerError(f"Maven could not fetch the Kafka broker: {told}")
+            output = next((line for line in output.splitlines() if line.startswith("[ERROR]")), "it says nothing")
+            raise NoBrokerError(f"Maven could not fetch the Kafka broker: {output}")
         stage.chmod(0o755)
         stage.rename(place)
     finally:

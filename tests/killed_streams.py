@@ -224,7 +224,7 @@ class Job:
             return False
         if kill.victim == "group":
             process.end_group()
-        # A JVM that is gone is told with a code; a Python that is killed says nothing.
+        # A lost JVM is reported with a code; a Python that is killed reports nothing.
         wanted = {-signal.SIGKILL} if kill.victim != "jvm" else {1, -signal.SIGKILL}
         assert code in wanted, f"{kill}: exit code {code}\n{self.tail()}"
         assert code != 1 or '"code": "W2214"' in self.log.read_text(errors="replace"), self.tail()

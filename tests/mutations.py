@@ -339,7 +339,7 @@ EXTREMES: tuple[tuple[str, str, str], ...] = (
     (JOB_FILE, "'delimiter' = ';'", "'delimiter' = ''''"),
     (JOB_FILE, "'5s'", "'${A:-${B}}'"),
 )
-"""Values at the end of what a place can hold: the file, what stands there, what is put in its place."""
+"""Values at the end of what a place can hold: the file, its value, the value that replaces it."""
 
 
 @dataclass(frozen=True)

@@ -51,19 +51,24 @@ def packs(
     while len(found) < len(seeds(count)):
         pack = seeded_join(seed, flavour, datasets)
         seed += 1
-        try:
-            join = resolve_join(
-                from_dict(pack.spec),
-                pack.left.schema,
-                pack.right.schema,
-                project=JoinProjection.from_dict(pack.project),
-            )
-        except WeftError as error:
-            assert error.code in ("W0103", "W0307"), f"seed {seed - 1}: {error}"
-            continue
-        if wanted(join):
+        join = resolve_pack(pack, seed - 1)
+        if join is not None and wanted(join):
             found.append((pack, join))
     return found
+
+
+def resolve_pack(pack: RandomJoin, seed: int) -> ResolvedJoin | None:
+    """Return the resolved join of a pack, None if its columns collide or have no common type."""
+    try:
+        return resolve_join(
+            from_dict(pack.spec),
+            pack.left.schema,
+            pack.right.schema,
+            project=JoinProjection.from_dict(pack.project),
+        )
+    except WeftError as error:
+        assert error.code in ("W0103", "W0307"), f"seed {seed}: {error}"
+        return None
 
 
 def shuffled(pack: RandomJoin) -> RandomJoin:

@@ -62,12 +62,12 @@ class Server:
                 **self.identity,
             )
         if done.returncode:
-            told = "\n".join(
+            reported = "\n".join(
                 file.read_text(errors="replace")[-2000:]
                 for file in (self.folder / "commands.log", self.folder / "log")
                 if file.exists()
             )
-            pytest.fail(f"{program} failed:\n{told}", pytrace=False)
+            pytest.fail(f"{program} failed:\n{reported}", pytrace=False)
 
 
 def programs() -> Path | None:
@@ -84,10 +84,10 @@ def running_server() -> Iterator[Server]:
     """Yield a fresh server; skip where there is none to start, which in CI is a failure."""
     place = programs()
     if place is None:
-        told = "these tests need the programs of PostgreSQL: initdb, pg_ctl"
+        reported = "these tests need the programs of PostgreSQL: initdb, pg_ctl"
         if os.environ.get("CI") == "true":
-            pytest.fail(told, pytrace=False)
-        pytest.skip(told)
+            pytest.fail(reported, pytrace=False)
+        pytest.skip(reported)
     # Not pytest's own folder: the path of a socket has room for a hundred characters.
     folder = Path(tempfile.mkdtemp(prefix="weft-pg-"))
     server = Server(place, folder, _free_port(), _identity(folder))

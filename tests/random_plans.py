@@ -49,10 +49,10 @@ class Plan:
 
 
 def projection(pack: RandomJoin, how: str) -> JoinProjection:
-    said = dict(pack.project)
+    given = dict(pack.project)
     if how in ("semi", "anti"):
-        said.pop("indicator", None)
-    return JoinProjection.from_dict(said)
+        given.pop("indicator", None)
+    return JoinProjection.from_dict(given)
 
 
 def directed(pack: RandomJoin, how: Any) -> Plan:
@@ -78,9 +78,9 @@ def natural(pack: RandomJoin, how: Any) -> Plan:
         if common_type(f.dtype, right[f.name].dtype) is None or rng.random() < 0.6
     ]
     found = infer_natural_keys(left, right, keys=tuple(pairs), exclude_shared=excluded)
-    said = JoinSpec(found.pairs, spec.predicates, nulls_equal=spec.nulls_equal)
+    given = JoinSpec(found.pairs, spec.predicates, nulls_equal=spec.nulls_equal)
     project = projection(pack, how)
-    join = resolve_join(said, left, right, how=how, project=project, inference=found)
+    join = resolve_join(given, left, right, how=how, project=project, inference=found)
 
     def call(one: Relation, other: Relation) -> Relation:
         with warnings.catch_warnings():
@@ -110,16 +110,16 @@ LEAST = 2
 
 
 def traits(plan: Plan) -> set[str]:
-    """Return what a plan meets, by the words of `TRAITS`; the number of the data set is no key."""
+    """Return what a plan meets, by the words of `TRAITS`; the number of the data set is not a key."""
     keys = [k for k in plan.join.keys if k.left]
     names = [plan.join.left.fields[k.left].name for k in keys] + [plan.join.right.fields[k.right].name for k in keys]
-    said = from_dict(plan.pack.spec).predicates
+    given = from_dict(plan.pack.spec).predicates
     met = {f"{len(keys)} keys"}
     met |= set() if plan.join.keys else {"no equality at all"}
     met |= {"self-join"} if plan.pack.self_join else set()
     met |= {"nulls equal"} if plan.join.nulls_equal and keys else set()
-    met |= {"column predicate"} if any(isinstance(p, ColumnPredicate) for p in said) else set()
-    met |= {"expression predicate"} if any(isinstance(p, ExpressionPredicate) for p in said) else set()
+    met |= {"column predicate"} if any(isinstance(p, ColumnPredicate) for p in given) else set()
+    met |= {"expression predicate"} if any(isinstance(p, ExpressionPredicate) for p in given) else set()
     met |= {"dotted key"} if any("." in n for n in names) else set()
     met |= {"quoted key"} if any("`" in n or " " in n for n in names) else set()
     return met

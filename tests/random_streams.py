@@ -48,7 +48,7 @@ class Run:
     sides: tuple[Side, ...]
     how: str
     form: str  # what follows the ON of the first join
-    bound: str  # what stands in the ON beside the keys
+    bound: str  # the condition in the ON beside the keys
     keys: tuple[str, ...]
     residual: str = ""
     where: str = ""

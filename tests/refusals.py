@@ -13,7 +13,7 @@ from weft.errors import CODES, WeftError
 @contextmanager
 def refused(kind: type[WeftError], code: str, *parts: str) -> Iterator[None]:
     """Expect exactly `kind` with `code`, its text holding every part."""
-    assert code in CODES, f"{code} is no code"
+    assert code in CODES, f"{code} is not a code"
     with pytest.raises(kind) as caught:
         yield
     error = caught.value

@@ -21,8 +21,8 @@ from weft.pipelines.plan.reads import DatasetPin, Read, build_filter
 from weft.pipelines.plan.resolver.locate import locate
 
 
-def said(text: str) -> LocatedText:
-    """Return an expression that stands in a file."""
+def written(text: str) -> LocatedText:
+    """Return an expression as read from a file."""
     return LocatedText(text, Source.whole(text, "resolver.yml"))
 
 
@@ -45,10 +45,10 @@ def dataset(main: TableDef | None = None, /, **keys: Any) -> Dataset:
 
 
 def rule(name: str, when: str | None = None, /, *, strategy: Strategy | None = None, **keys: Any) -> Rule:
-    """Return a rule that reads ``{{table_name}}.csv`` of the datasource files, unless it is told otherwise."""
+    """Return a rule that reads ``{{table_name}}.csv`` of the datasource files, by default."""
     return Rule(
         name=name,
-        when=None if when is None else said(when),
+        when=None if when is None else written(when),
         strategy=strategy or PathStrategy(datasource="files", path="{{table_name}}.csv"),
         **keys,
     )

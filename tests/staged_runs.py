@@ -173,11 +173,11 @@ def _killed(words: list[str], at: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-def main(root: str, said: str = "") -> None:
-    if said == "renaming":
+def main(root: str, given: str = "") -> None:
+    if given == "renaming":
         moving.exchange = lambda *_: False
     with opened(Path(root)) as store:
-        if said == "recovering":
+        if given == "recovering":
             recover(store, Path(root))
         else:
             staged_run(Path(root), store, number=2).publish()

@@ -216,15 +216,15 @@ def _asof(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
 
 def _second_axis(rng: random.Random, sides: _Sides, *, backward: bool) -> dict[str, Any]:
     """Return knowledge times, an end and a tombstone, each now and then."""
-    said: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     if sides.second is not None and sides.order is not None and rng.random() < 0.6:
         asked = sides.order[0] if rng.random() < 0.6 else sides.second[0]
-        said["known"] = {"type": "order", **_names(asked, sides.second[1])}
+        given["known"] = {"type": "order", **_names(asked, sides.second[1])}
     elif sides.second is not None and backward:
-        said["until"] = canonical_name(sides.second[1].name)
+        given["until"] = canonical_name(sides.second[1].name)
     if rng.random() < 0.15:
-        said["tombstone"] = canonical_name(sides.flags[1].name)
-    return said
+        given["tombstone"] = canonical_name(sides.flags[1].name)
+    return given
 
 
 def _interval(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
@@ -242,12 +242,12 @@ def _interval(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
 def _ends(rng: random.Random, left: RandomColumn, right: RandomColumn) -> dict[str, Any]:
     """Return the ends of ranges on one side or on both; many are open, empty or the wrong way round."""
     which = rng.choice(("left_end", "right_end", "both"))
-    said: dict[str, Any] = {"closed": rng.random() < 0.4}
+    given: dict[str, Any] = {"closed": rng.random() < 0.4}
     if which != "right_end":
-        said["left_end"] = canonical_name(left.name)
+        given["left_end"] = canonical_name(left.name)
     if which != "left_end":
-        said["right_end"] = canonical_name(right.name)
-    return said
+        given["right_end"] = canonical_name(right.name)
+    return given
 
 
 def _window(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:

@@ -1,4 +1,4 @@
-"""A small stream join and its checkpoint, for tests of what lies on disk."""
+"""A small stream join and its checkpoint, for tests of files on disk."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BATCHES: tuple[Batch, ...] = (
     {"orders": [order("late", 3), "not a row", order("d", 40)], "shipments": [shipment("d", 41)]},
     {"orders": [order("e", 60), order("f", 62)], "shipments": [shipment("e", 61), shipment("x", 63)]},
 )
-"""Every batch gives a row, the flush too; one row is late, one has no time, one does not read."""
+"""Every batch gives a row, the flush too; one row is late, one has no time, one cannot be read."""
 
 
 def small_plan() -> StatementPlan:

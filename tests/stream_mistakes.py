@@ -1,4 +1,4 @@
-"""Jobs with one mistake each, by topic; the golden texts hold what is said of them."""
+"""Jobs with one mistake each, by topic; the golden texts contain the findings."""
 
 from __future__ import annotations
 
@@ -141,13 +141,13 @@ OPTIONS = {
     "no topic": "CREATE STREAM a (b INT) WITH ('connector' = 'kafka', 'format' = 'json');",
     "no format": "CREATE TABLE a (b INT) WITH ('path' = 'data/a');",
     "parquet in Kafka": "CREATE STREAM a (b INT) WITH ('topic' = 'a', 'format' = 'parquet');",
-    "an event time that is no column": "CREATE STREAM a (b INT, at TIMESTAMP) WITH ('path' = 'a.csv', 'event.time.field' = 'att');",
-    "an event time that is no time": "CREATE STREAM a (b DECIMAL(5,2)) WITH ('path' = 'a.csv', 'event.time.field' = 'b');",
+    "an event time that is not a column": "CREATE STREAM a (b INT, at TIMESTAMP) WITH ('path' = 'a.csv', 'event.time.field' = 'att');",
+    "an event time that is not a time": "CREATE STREAM a (b DECIMAL(5,2)) WITH ('path' = 'a.csv', 'event.time.field' = 'b');",
     "a number as event time": "CREATE STREAM a (b BIGINT) WITH ('path' = 'a.csv', 'event.time.field' = 'b');",
     "a number in a format of texts": "CREATE STREAM a (b BIGINT) WITH ('path' = 'a.csv', 'event.time.field' = 'b', "
     "'event.time.format' = 'iso8601');",
     "the time of a message that is none": "CREATE STREAM a (b INT) WITH ('path' = 'a.csv', 'event.time.field' = '_TIMESTAMP');",
-    "keys that are no columns": "CREATE STREAM a (b INT) WITH ('path' = 'a.csv', 'dedup.keys' = 'b, c');",
+    "keys that are not columns": "CREATE STREAM a (b INT) WITH ('path' = 'a.csv', 'dedup.keys' = 'b, c');",
     "a timeout as a bound": f"{JOIN} WITH ('join.timeout' = '30s');",
     "a strategy": "CREATE STREAM a (b INT) WITH ('path' = 'a.csv', 'watermark.strategy' = 'ascending');",
     "late rows as elsewhere": "CREATE STREAM a (b INT) WITH ('path' = 'a.csv', 'late.data.strategy' = 'dead_letter');",
@@ -186,7 +186,7 @@ NAMES = {
 
 VARIABLES = {
     "no value": "CREATE TABLE a (b INT) WITH ('path' = '${DATA}/a.csv');",
-    "a message": "CREATE TABLE a (b INT) WITH ('path' = '${DATA:?say where the data lies}/a.csv');",
+    "a message": "CREATE TABLE a (b INT) WITH ('path' = '${DATA:?set the folder of the data}/a.csv');",
     "no name": "CREATE TABLE a (b INT) WITH ('path' = '${1}/a.csv');",
     "not closed": "CREATE TABLE a (b INT) WITH ('path' = '${DATA/a.csv');",
     "a near name": "CREATE TABLE a (b INT) WITH ('path' = '${FOLDR}/a.csv');",

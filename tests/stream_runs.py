@@ -38,7 +38,7 @@ class Outcome:
 
 def cases_of(*files: str) -> list[StreamCase]:
     """Return the cases of the named files."""
-    return [case for file in files for case in _told(file)]
+    return [case for file in files for case in _describe(file)]
 
 
 def variants(cases: Iterable[StreamCase]) -> list[tuple[StreamCase, Arrival]]:
@@ -52,7 +52,7 @@ def named(case: StreamCase) -> str:
 
 
 @cache
-def _told(file: str) -> tuple[StreamCase, ...]:
+def _describe(file: str) -> tuple[StreamCase, ...]:
     return load_stream_cases(FOLDER / f"{file}.yml")
 
 

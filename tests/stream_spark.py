@@ -25,7 +25,7 @@ Rows = tuple[tuple[int, Mapping[str, Any]], ...]
 
 
 def job_of(sql: str, root: Path, *, groups: int | None = 2) -> JobPlan:
-    """Return the plan of a job whose files lie below `root`."""
+    """Return the plan of a job whose files are below `root`."""
     plan = plan_job(read_spec(sql, file="job.sql", env={}), root)
     return plan if groups is None else replace(plan, settings=FrozenMap(plan.settings, groups=groups))
 

@@ -60,7 +60,7 @@ def race(folder: Path) -> dict[str, Any]:
     while (record := read_record(files)) is None or record.state == "starting":
         assert time.monotonic() < until, "nobody runs the job"
         time.sleep(0.002)
-    told = read_job_status("job", folder)
+    reported = read_job_status("job", folder)
     stop_job(files, "job", timeout=_SECONDS, world=WORLD)
     ended |= _wait([pid for pid in pids if pid not in ended], CONTENDERS - len(ended))
     return {
@@ -68,7 +68,7 @@ def race(folder: Path) -> dict[str, Any]:
         "lives": sorted(int(p.name.rpartition("-")[2]) for p in folder.glob("life-*")),
         "codes": sorted(p.read_text() for p in folder.glob("code-*")),
         "recorded": [record.job, pids.index(record.pid)],
-        "status": [told.state, pids.index(told.supervisor) if told.supervisor in pids else None],
+        "status": [reported.state, pids.index(reported.supervisor) if reported.supervisor in pids else None],
         "after": read_job_status("job", folder).state,
     }
 

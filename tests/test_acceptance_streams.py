@@ -1,4 +1,4 @@
-"""The stream job of the acceptance samples, as it stands, through the command line."""
+"""The stream job of the acceptance samples, unchanged, through the command line."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_the_sample_gives_eight_shipped_and_two_unshipped_orders(spark: SparkSes
     assert query["ledger"] == LEDGER
     assert query["sides"] == {"left": "orders", "right": "shipments"}
     found = status_of(spark, root / "out" / "order_status")
-    assert {name for name, said in found.items() if said == "UNSHIPPED_ORDER"} == UNSHIPPED
+    assert {name for name, given in found.items() if given == "UNSHIPPED_ORDER"} == UNSHIPPED
     assert list(found.values()).count("MATCHED") == 8
     again = weft("stream", "run", JOB, "--final", "--json", root=root, spark=spark)
     assert (again.code, again.codes) == (8, ["W2204"])
-    told = weft("stream", "status", JOB, "--json", root=root).data
-    assert (told["state"], told["statements"][0]["rows"]) == ("sealed", 10)
-    assert told["statements"][0]["ledger"] == LEDGER
+    reported = weft("stream", "status", JOB, "--json", root=root).data
+    assert (reported["state"], reported["statements"][0]["rows"]) == ("sealed", 10)
+    assert reported["statements"][0]["ledger"] == LEDGER
     anew = weft("stream", "run", JOB, "--final", "--fresh", root=root, spark=spark)
     assert anew.code == 0
     assert "order_status  10 rows in out/order_status (parquet), sealed" in anew.out

@@ -120,8 +120,8 @@ def command_problem(given: list[str]) -> str:
     try:
         found.make_context(" ".join(path), rest)
     except Exception as problem:  # noqa: BLE001  # the kinds of errors of the parser are many
-        told = getattr(problem, "format_message", problem.__str__)
-        return str(told())
+        reported = getattr(problem, "format_message", problem.__str__)
+        return str(reported())
     return ""
 
 

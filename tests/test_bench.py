@@ -28,45 +28,45 @@ def record(median: float | None, matched: int = 9, **more: Any) -> dict[str, Any
 
 
 def results(tmp_path: Path, workload: str, **engines: dict[str, Any]) -> dict[str, Any]:
-    named = {name.replace("_", ":"): told for name, told in engines.items()}
+    named = {name.replace("_", ":"): reported for name, reported in engines.items()}
     path = tmp_path / "temporal.json"
     path.write_text(json.dumps({"workloads": {workload: {"title": "a title", "engines": named}}}))
     return loaded(path)
 
 
-def found(told: dict[str, Any], workload: str, word: str) -> tuple[str, bool | None] | None:
+def found(reported: dict[str, Any], workload: str, word: str) -> tuple[str, bool | None] | None:
     (target,) = (t for t in TARGETS if t.workload == workload and word in t.aim)
-    return target.find(told)
+    return target.find(reported)
 
 
 def test_an_engine_with_another_answer_than_duckdb_is_a_mismatch(tmp_path: Path) -> None:
-    told = results(tmp_path, "W1", weft=record(2.0, matched=8), duckdb=record(1.0), polars=record(1.0))
-    engines = told["workloads"]["W1"]["engines"]
+    reported = results(tmp_path, "W1", weft=record(2.0, matched=8), duckdb=record(1.0), polars=record(1.0))
+    engines = reported["workloads"]["W1"]["engines"]
     assert engines["weft"]["status"] == "MISMATCH"
     assert engines["weft"]["reason"] == "matches 8 for 9"
     assert engines["polars"]["status"] == "ok"
 
 
 def test_a_time_with_a_wrong_answer_neither_meets_an_aim_nor_counts_as_faster(tmp_path: Path) -> None:
-    told = results(tmp_path, "W1", weft=record(1.0), spark_union=record(9.0), tempo_union=record(0.5, matched=1))
-    assert found(told, "W1", "by hand") == ("0.11 x", True)
-    assert losses(told) == ["- nowhere"]
-    told = results(tmp_path, "W1", weft=record(1.0, matched=1), spark_union=record(9.0))
-    assert found(told, "W1", "by hand") is None
+    reported = results(tmp_path, "W1", weft=record(1.0), spark_union=record(9.0), tempo_union=record(0.5, matched=1))
+    assert found(reported, "W1", "by hand") == ("0.11 x", True)
+    assert losses(reported) == ["- nowhere"]
+    reported = results(tmp_path, "W1", weft=record(1.0, matched=1), spark_union=record(9.0))
+    assert found(reported, "W1", "by hand") is None
 
 
 def test_an_engine_that_was_stopped_meets_an_aim_by_how_long_it_was_let_run(tmp_path: Path) -> None:
     stopped = record(None, status="did not finish", limit_seconds=100.0, checksum=None)
-    told = results(tmp_path, "W1", weft=record(2.0), spark_native=stopped)
-    assert found(told, "W1", "Spark's own") == ("stopped after 100 s = 50 x", True)
-    told = results(tmp_path, "W1", weft=record(4.0), spark_native=stopped)
-    assert found(told, "W1", "Spark's own") == ("stopped after 100 s = 25 x", False)
-    assert "| > 100 |" in summary_table(told)[-1]
+    reported = results(tmp_path, "W1", weft=record(2.0), spark_native=stopped)
+    assert found(reported, "W1", "Spark's own") == ("stopped after 100 s = 50 x", True)
+    reported = results(tmp_path, "W1", weft=record(4.0), spark_native=stopped)
+    assert found(reported, "W1", "Spark's own") == ("stopped after 100 s = 25 x", False)
+    assert "| > 100 |" in summary_table(reported)[-1]
 
 
-def test_a_faster_engine_is_told(tmp_path: Path) -> None:
-    told = results(tmp_path, "W2", weft=record(2.0), duckdb=record(0.5), polars=record(4.0))
-    assert losses(told) == ["- W2: duckdb in 0.25 of Weft's 2.00 s"]
+def test_a_faster_engine_is_reported(tmp_path: Path) -> None:
+    reported = results(tmp_path, "W2", weft=record(2.0), duckdb=record(0.5), polars=record(4.0))
+    assert losses(reported) == ["- W2: duckdb in 0.25 of Weft's 2.00 s"]
 
 
 def test_every_aim_is_about_a_workload_that_exists() -> None:
@@ -128,7 +128,7 @@ def stream_record(median: float | None, **more: Any) -> dict[str, Any]:
 
 
 def stream_results(tmp_path: Path, **engines: dict[str, Any]) -> dict[str, Any]:
-    named = {name.replace("_", ":"): told for name, told in engines.items()}
+    named = {name.replace("_", ":"): reported for name, reported in engines.items()}
     path = tmp_path / "streams.json"
     path.write_text(json.dumps({"rows": [1000, 800], "engines": named, "paced": {}}), encoding="utf-8")
     return stream_report.loaded(path)
@@ -136,30 +136,30 @@ def stream_results(tmp_path: Path, **engines: dict[str, Any]) -> dict[str, Any]:
 
 def test_no_stream_engine_with_other_pairs_has_a_time(tmp_path: Path) -> None:
     other = stream_record(0.1, checksum={"rows": 1000, "matched": 799, "sum": 4})
-    told = stream_results(tmp_path, weft_sql=stream_record(1.0), flink_hashmap=other)
-    assert told["engines"]["flink:hashmap"]["status"] == "MISMATCH"
-    assert "| flink:hashmap | MISMATCH | | | | | | 799 pairs for 800 |" in stream_report.engine_table(told)
-    assert not any("PyFlink" in line for line in stream_report.aims(told))
+    reported = stream_results(tmp_path, weft_sql=stream_record(1.0), flink_hashmap=other)
+    assert reported["engines"]["flink:hashmap"]["status"] == "MISMATCH"
+    assert "| flink:hashmap | MISMATCH | | | | | | 799 pairs for 800 |" in stream_report.engine_table(reported)
+    assert not any("PyFlink" in line for line in stream_report.aims(reported))
 
 
-def test_rows_that_stay_in_state_are_told_beside_the_time(tmp_path: Path) -> None:
+def test_rows_that_stay_in_state_are_shown_beside_the_time(tmp_path: Path) -> None:
     left = stream_record(2.0, checksum={"rows": 990, "matched": 800, "sum": 5})
-    told = stream_results(tmp_path, weft_sql=stream_record(1.0), spark_hand=left)
-    lines = stream_report.engine_table(told)
+    reported = stream_results(tmp_path, weft_sql=stream_record(1.0), spark_hand=left)
+    lines = stream_report.engine_table(reported)
     assert lines[2].startswith("| **weft:sql** | 1.0 |")
     assert lines[2].endswith("| every order, flushed at the end |")
     assert lines[3].endswith("| 10 unmatched orders stay in state |")
 
 
 def test_the_aims_of_the_streaming_benchmark(tmp_path: Path) -> None:
-    told = stream_results(
+    reported = stream_results(
         tmp_path,
         weft_sql=stream_record(2.0),
         weft_relation=stream_record(4.3),
         spark_hand=stream_record(4.0),
         flink_hashmap=stream_record(1.0),
     )
-    assert stream_report.aims(told)[2:] == [
+    assert stream_report.aims(reported)[2:] == [
         "| streaming relations at most 1.05 x the join by hand | 1.07 x | **missed** |",
         "| streaming SQL no slower than the join by hand | 0.50 x | met |",
         "| at least the throughput of PyFlink, state in memory | 0.50 x | **missed** |",
@@ -167,18 +167,18 @@ def test_the_aims_of_the_streaming_benchmark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("both", "said"),
+    ("both", "given"),
     [(50, "1.20 x the orders of an hour (aim 1.2 x, met)"), (51, "1.22 x"), (51, "**missed**")],
 )
-def test_rows_that_wait_are_told_beside_those_of_an_hour(both: int, said: str) -> None:
-    told = {
+def test_rows_that_wait_are_shown_beside_those_of_an_hour(both: int, given: str) -> None:
+    reported = {
         "status": "ok",
         "rows": [1000, 800],
         "batches": 9,
         "peak_state_rows": [45, 8],
         "peak_state_of_both": both,
     }
-    assert said in stream_report.state_line({"state": told})
+    assert given in stream_report.state_line({"state": reported})
     assert stream_report.state_line({}) == ""
 
 

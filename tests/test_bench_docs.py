@@ -33,8 +33,8 @@ def test_the_streaming_document_shows_the_figures_of_its_results_file() -> None:
     shown = page.partition(BEGIN)[2].partition(END)[0]
     wanted = stream_report.figures(stream_report.loaded())
     assert BEGIN + shown + END == wanted, "run python bench/stream_report.py"
-    told = stream_report.RESULTS.with_suffix(".md").read_text(encoding="utf-8")
-    assert told == stream_report.markdown(stream_report.loaded())
+    reported = stream_report.RESULTS.with_suffix(".md").read_text(encoding="utf-8")
+    assert reported == stream_report.markdown(stream_report.loaded())
 
 
 def test_the_document_shows_the_steps_of_the_breakdown() -> None:

@@ -27,8 +27,8 @@ def run_demo(*parts: str) -> subprocess.CompletedProcess[str]:
 def test_the_demo_runs_to_its_end_without_noise() -> None:
     ran = run_demo()
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
-    for said in ("natural_asof", "completed in", "The same job as a batch gives the same rows", "Try next"):
-        assert said in ran.stdout
+    for given in ("natural_asof", "completed in", "The same job as a batch gives the same rows", "Try next"):
+        assert given in ran.stdout
     assert not ran.stderr
 
 

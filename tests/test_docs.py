@@ -2,7 +2,7 @@
 
 A block marked ``python`` is run; a ``text`` block right below it is what it prints.  A block marked
 ``python raises W0101`` must end in an error with that code, and the ``text`` block below is its message.
-The blocks of a file share their names, except that each section of the pages in ``docs/errors`` stands alone, below
+The blocks of a file share their names, except that each section of the pages in ``docs/errors`` is on its own, below
 the first block of its page when it uses names from there.  A block that uses ``spark`` gets a session.  A block marked ``py`` is shown and not run.
 """
 
@@ -40,7 +40,7 @@ _LINK = re.compile(r"\[[^\]\n]+\]\((?P<target>[^)\s]+)\)")
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code in a page: where it stands, what it must print or raise."""
+    """A block of code in a page: its location, what it must print or raise."""
 
     line: int
     body: str
@@ -122,7 +122,9 @@ def check(example: Example, names: dict[str, Any], *, rewrite: bool = False) -> 
         example.page.write_text(text[: at.end()] + printed + rest, encoding="utf-8")
 
 
-EXAMPLES = [e for page in PAGES for e in examples(page, page.read_text(encoding="utf-8"))]
+# `test_coming_from` runs those pages, with the other tools.
+OWN = [page for page in PAGES if page.parent.name != "coming_from"]
+EXAMPLES = [e for page in OWN for e in examples(page, page.read_text(encoding="utf-8"))]
 PURE = [pytest.param(e, id=e.name) for e in EXAMPLES if not e.uses_spark]
 SPARK = [pytest.param(e, id=e.name) for e in EXAMPLES if e.uses_spark]
 

@@ -10,7 +10,7 @@ import ast
 import graphlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +71,7 @@ KERNEL_WITHOUT_NUMBERS = ("weft.streams.kernel.spec.",)
 NUMBER_PACKAGES = frozenset({"numpy", "pyarrow"})
 # Of the kernel, what every pure layer may import: it needs the standard library alone.
 PLAIN_KERNEL = frozenset({"weft.streams.kernel", "weft.streams.kernel.spec"})
-# Reads the rows that the kernel rejected, which lie in Parquet files.
+# Reads the rows that the kernel rejected, which are in Parquet files.
 NUMBER_READERS = frozenset({"weft.streams.checkpoint.rejects"})
 # Modules that may make and set up a session of their own; the user's is read-only for us.
 SESSION_MAKERS: frozenset[str] = frozenset({"weft.io.spark.session"})
@@ -300,11 +300,11 @@ def errors_say_the_next_step(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
         if not isinstance(node, ast.Call) or _called(node) not in OUR_ERRORS:
             continue
-        told = [node.args[2]] if _called(node) == "Diagnostic" and len(node.args) > 2 else []
-        told += [k.value for k in node.keywords if k.arg in ("help", None)]
+        reported = [node.args[2]] if _called(node) == "Diagnostic" and len(node.args) > 2 else []
+        reported += [k.value for k in node.keywords if k.arg in ("help", None)]
         handed_on = bool(node.args) and not isinstance(node.args[0], TEXTS)
-        empty = any(isinstance(t, ast.Constant) and not t.value for t in told)
-        if empty or not (told or (handed_on and _called(node) != "Diagnostic")):
+        empty = any(isinstance(t, ast.Constant) and not t.value for t in reported)
+        if empty or not (reported or (handed_on and _called(node) != "Diagnostic")):
             yield f"{module.name}:{node.lineno} {_called(node)} says no next step: pass help="
 
 
@@ -489,6 +489,50 @@ def test_tests_mirror_the_source_tree() -> None:
     assert unmatched_folders([Path("joins/spark"), Path("joins/odd")], SRC / "weft") == ["joins/odd"]
 
 
+MOST_EQUAL_LINES = 9
+
+
+def code_lines(text: str) -> list[tuple[int, str]]:
+    """Return the lines of code with their numbers: no imports, docstrings, comments or blank lines."""
+    tree = ast.parse(text)
+    left_out: set[int] = set()
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = ((number, line.strip()) for number, line in enumerate(text.splitlines(), start=1))
+    return [(n, line) for n, line in lines if line and not line.startswith("#") and n not in left_out]
+
+
+def repeated_runs(texts: Mapping[str, str]) -> Iterator[str]:
+    """Yield the places where a run of more than MOST_EQUAL_LINES lines occurs again."""
+    first: dict[tuple[str, ...], str] = {}
+    size = MOST_EQUAL_LINES + 1
+    for name, text in texts.items():
+        lines = code_lines(text)
+        for start in range(len(lines) - size + 1):
+            run = tuple(line for _, line in lines[start : start + size])
+            place = f"{name}:{lines[start][0]}"
+            if first.setdefault(run, place) != place:
+                yield f"{place} repeats {first[run]}"
+
+
+def test_no_run_of_ten_equal_lines_occurs_twice() -> None:
+    root = SRC.parent
+    files = [path for folder in ("src", "tests", "bench", "examples") for path in sorted((root / folder).rglob("*.py"))]
+    texts = {
+        str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in files if ".venv" not in str(path)
+    }
+    assert len(texts) > 600
+    assert list(repeated_runs(texts)) == []
+
+
+def test_a_repeated_run_is_reported() -> None:
+    run = "".join(f"x{i} = {i}\n" for i in range(MOST_EQUAL_LINES + 1))
+    assert list(repeated_runs({"a": run, "b": f"# why\n{run}"})) == ["b:2 repeats a:1"]
+    assert list(repeated_runs({"a": run, "b": run.replace("x3", "y")})) == []
+
+
 def test_there_is_a_house() -> None:
     assert {"weft", "weft.errors", "weft.core.types"} <= NAMES
 
@@ -559,9 +603,9 @@ BAD: tuple[tuple[Rule, str, str], ...] = (
     (errors_are_ours, "weft.core.a", "def f():\n    raise NotImplementedError"),
     (errors_are_ours, "weft.pipelines.run.a", "raise Exception('no') from None"),
     (errors_say_the_next_step, "weft.core.a", "raise JoinSpecError('no', code='W0302')"),
-    (errors_say_the_next_step, "weft.core.a", "def f():\n    return ArgumentError(f'{x} is no text')"),
+    (errors_say_the_next_step, "weft.core.a", "def f():\n    return ArgumentError(f'{x} is not a string')"),
     (errors_say_the_next_step, "weft.core.a", "raise errors.ArgumentError('no', help='')"),
-    (errors_say_the_next_step, "weft.core.a", "found.append(Diagnostic('W0302', told))"),
+    (errors_say_the_next_step, "weft.core.a", "found.append(Diagnostic('W0302', message))"),
     (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept:\n    raise"),
     (no_error_is_swallowed, "weft.core.a", "try:\n    f()\nexcept Exception:\n    pass"),
     (the_session_is_read_only, "weft.joins.spark.a", "spark.conf.set('a', 'b')"),

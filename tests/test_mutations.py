@@ -89,7 +89,7 @@ def found_in(broken: Mutation, root: Path) -> tuple[Diagnostic, ...]:
 
 def check_command(ran: Any) -> None:
     assert "Traceback" not in ran.err, ran.err
-    # A store that is named wrongly is told by a code of its own: files can be judged without it.
+    # An invalid store has a code of its own: files can be checked without it.
     assert ran.code in (0, 2, 3, 4) or "error[W1601]" in ran.err, ran
 
 
@@ -111,7 +111,7 @@ def test_the_files_that_are_broken_are_good_ones(root: Path) -> None:
     assert weft(*PLAN, root=root).code in (0, 4)
 
 
-def test_a_broken_file_is_told_with_codes_and_places(
+def test_an_invalid_file_is_reported_with_codes_and_locations(
     root: Path, first_seed: int, slowest: list[tuple[float, int]]
 ) -> None:
     for seed in range(first_seed, first_seed + TOGETHER):
@@ -135,7 +135,7 @@ def test_a_broken_file_is_told_with_codes_and_places(
 
 
 @pytest.mark.parametrize("case", range(len(EXTREMES)))
-def test_an_extreme_value_is_told_or_taken(root: Path, case: int) -> None:
+def test_an_extreme_value_is_reported_or_accepted(root: Path, case: int) -> None:
     file, old, new = EXTREMES[case]
     whole = JOB if file == JOB_FILE else WORKSPACE[file]
     assert old in whole
@@ -174,7 +174,7 @@ def test_what_once_ended_in_a_traceback_is_a_finding(text: str, tmp_path: Path) 
     wanted = TRACEBACKS[text]
     found = [] if wanted is None else [wanted]
     places = []
-    for told in ran.document["diagnostics"]:
-        start, end = (told["range"][key] for key in ("start", "end"))
-        places.append((told["code"], text.splitlines()[start["line"]][start["character"] : end["character"]]))
+    for reported in ran.document["diagnostics"]:
+        start, end = (reported["range"][key] for key in ("start", "end"))
+        places.append((reported["code"], text.splitlines()[start["line"]][start["character"] : end["character"]]))
     assert places == found

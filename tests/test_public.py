@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import importlib.metadata
 import inspect
+import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import weft
+import weft.streams
+import weft.testing
 
 # Names that users and other tools rely on; none of them may go.
 CONTRACT = (
@@ -100,6 +104,63 @@ def test_every_public_method_of_a_relation_says_what_it_is_for() -> None:
         # A slot of a dataclass is documented with its class.
         if not name.startswith("_") and not inspect.ismemberdescriptor(member):
             assert inspect.getdoc(member), f"Relation.{name} has no docstring"
+
+
+# Values that only Weft builds; users read their attributes.
+RETURNED = {"BatchReport", "Case", "Diagnostic", "JobExplanation", "JobReport", "JoinExplanation", "QueryReport"}
+RETURNED |= {"Crash", "Relation", "RowNumbers", "Table", "Window"}
+
+
+def public_calls() -> Iterable[tuple[str, Callable[..., Any]]]:
+    for module in (weft, weft.streams, weft.testing):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            is_error = isinstance(thing, type) and issubclass(thing, BaseException)
+            if callable(thing) and not is_error and name not in RETURNED:
+                yield f"{module.__name__}.{name}", thing
+    for name, member in inspect.getmembers(weft.Relation, callable):
+        if not name.startswith("_"):
+            yield f"Relation.{name}", member
+
+
+def undocumented(call: Callable[..., Any]) -> list[str]:
+    """Return what the docstring of a call lacks: parameters, their defaults, an example."""
+    doc = inspect.getdoc(call) or ""
+    section = re.split(r"\n(?:Returns|Examples)\n-+", doc.partition("Parameters\n----------\n")[2])[0]
+    documented: dict[str, str] = {}
+    for block in re.split(r"\n(?=\S)", section):
+        head, _, text = block.partition("\n")
+        documented |= {name.strip().lstrip("*"): text for name in head.split(",")}
+    problems = [] if re.search(r"``\w+.*\(.*``|>>>|::\n", doc) else ["an example"]
+    for name, parameter in inspect.signature(call).parameters.items():
+        if name in ("self", "unexpected"):  # `unexpected` collects misspelt arguments, for an error
+            continue
+        is_single = parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        if name not in documented:
+            problems.append(name)
+        elif is_single and not re.search(r"(?i)default|required", documented[name]):
+            problems.append(f"the default of {name}")
+    return problems
+
+
+def test_every_parameter_of_a_public_call_is_documented() -> None:
+    calls = dict(public_calls())
+    assert {"weft.relation", "weft.streams.run", "Relation.natural_asof", "weft.testing.T"} <= set(calls)
+    assert {name: problems for name, call in calls.items() if (problems := undocumented(call))} == {}
+
+
+def test_a_parameter_without_documentation_is_reported() -> None:
+    def head(n: int = 5, *, fast: bool = False) -> int:
+        """Return rows.
+
+        Parameters
+        ----------
+        n
+            How many.
+        """
+        return n if fast else 0
+
+    assert undocumented(head) == ["an example", "the default of n", "fast"]
 
 
 @pytest.mark.parametrize("name", SPECS)

@@ -64,14 +64,14 @@ def findings(root: Path) -> tuple[Diagnostic, ...]:
 
 def check(example: Example, folder: Path, *, rewrite: bool) -> None:
     root = sample_workspace(folder, example.files)
-    told = findings(root)
+    reported = findings(root)
     if example.code is None:
-        errors = (f for f in told if f.severity == "error")
+        errors = (f for f in reported if f.severity == "error")
         own = [f for f in errors if f.at is not None and f.at.file in example.files]
         assert own == [], "\n".join(map(str, own))
         return
-    text = "\n".join(map(str, told))
-    assert example.code in {f.code for f in told}, f"no {example.code} but\n{text}"
+    text = "\n".join(map(str, reported))
+    assert example.code in {f.code for f in reported}, f"no {example.code} but\n{text}"
     printed = "".join(line.rstrip() + "\n" for line in text.splitlines())
     if example.shown is None or example.shown == printed:
         return

@@ -18,8 +18,8 @@ def _sum(by: str, expression: str) -> str:
     )
 
 
-def _join(said: str) -> str:
-    return _set("x", "1", joins=said)
+def _join(given: str) -> str:
+    return _set("x", "1", joins=given)
 
 
 PLANTED: dict[int, tuple[str, str, str]] = {

@@ -79,12 +79,12 @@ class DuckEngine:
     def checksum(self) -> dict[str, int]:
         """Run the join and add up what was matched."""
         if self.job["kind"] == "interval":
-            matched, told = "count(rid)", f"(id * 31 + rid) % {PRIME}"
+            matched, reported = "count(rid)", f"(id * 31 + rid) % {PRIME}"
         else:
             times = " + ".join(f"epoch_us({c})" for c in self.job["checked"])
-            matched, told = "count(rt)", f"({times}) % {PRIME} * (id % {WEIGHTS} + 1)"
+            matched, reported = "count(rt)", f"({times}) % {PRIME} * (id % {WEIGHTS} + 1)"
         row = self.db.execute(
-            f"SELECT count(*), {matched}, coalesce(sum({told}), 0)::BIGINT FROM ({self.query})"  # noqa: S608
+            f"SELECT count(*), {matched}, coalesce(sum({reported}), 0)::BIGINT FROM ({self.query})"  # noqa: S608
         ).fetchone()
         assert row is not None  # noqa: S101  # an aggregate has a row
         return {"rows": row[0], "matched": row[1], "sum": row[2]}

@@ -46,7 +46,7 @@ FROM orders o LEFT JOIN shipments s
 def settings(job: dict[str, Any], *, checkpoints: str = "5s") -> EnvironmentSettings:
     """Return a local cluster with as many slots as the job has cores."""
     conf = Configuration()
-    told = {
+    reported = {
         "state.backend.type": job["engine"].partition(":")[2],
         "parallelism.default": str(job["cores"]),
         "taskmanager.numberOfTaskSlots": str(job["cores"]),
@@ -59,7 +59,7 @@ def settings(job: dict[str, Any], *, checkpoints: str = "5s") -> EnvironmentSett
         "table.local-time-zone": "UTC",
         "python.executable": sys.executable,
     }
-    for name, value in told.items():
+    for name, value in reported.items():
         conf.set_string(name, value)
     return EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(conf).build()
 
@@ -72,8 +72,8 @@ class FlinkEngine:
         self.about = {"apache-flink": __version__}
         self.out = Path(job["scratch"]) / "out"
         self.env = TableEnvironment.create(settings(job))
-        told = {"orders": job["orders"], "shipments": job["shipments"], "out": str(self.out)}
-        for statement in SOURCES.format(**told).split(";"):
+        reported = {"orders": job["orders"], "shipments": job["shipments"], "out": str(self.out)}
+        for statement in SOURCES.format(**reported).split(";"):
             self.env.execute_sql(statement.strip())
 
     def checksum(self) -> dict[str, int]:

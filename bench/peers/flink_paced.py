@@ -32,19 +32,19 @@ class PacedFlink:
         self.about: dict[str, Any] = {"apache-flink": __version__, "checkpoints": CHECKPOINTS}
         self.pace = Pace(Path(job["scratch"]), job["paced_seconds"])
         self.env = TableEnvironment.create(settings(job, checkpoints=CHECKPOINTS))
-        told = {name: str(side) for name, side in self.pace.sides.items()} | {"out": str(self.pace.out)}
-        for statement in SOURCES.format(**told).split(";"):
+        reported = {name: str(side) for name, side in self.pace.sides.items()} | {"out": str(self.pace.out)}
+        for statement in SOURCES.format(**reported).split(";"):
             extra = SHORT if "TABLE shipped" in statement else WATCHED
             self.env.execute_sql(statement.strip().replace("WITH (", f"WITH ({extra}"))
 
     def checksum(self) -> dict[str, int]:
-        """Run the paced join; what it found is told with the engine's description."""
+        """Run the paced join; its result is part of the engine's description."""
         client = self.env.execute_sql(JOIN.strip()).get_job_client()
         self.pace.start()
         while not self.pace.is_over():
             time.sleep(0.2)
         client.cancel().result()
-        self.about |= self.pace.told({f: f.stat().st_ctime for f in self.pace.out.glob("part-*")})
+        self.about |= self.pace.reported({f: f.stat().st_ctime for f in self.pace.out.glob("part-*")})
         return {}
 
     def run(self, name: str) -> None:

@@ -51,11 +51,11 @@ class PolarsEngine:
         """Run the join and add up what was matched."""
         pl = self.pl
         if self.job["kind"] == "interval":
-            matched, told = pl.col("rid").count(), (pl.col("id") * 31 + pl.col("rid")) % PRIME
+            matched, reported = pl.col("rid").count(), (pl.col("id") * 31 + pl.col("rid")) % PRIME
         else:
             times = sum(pl.col(c).dt.epoch("us") for c in self.job["checked"])
-            matched, told = pl.col("rt").count(), times % PRIME * (pl.col("id") % WEIGHTS + 1)
-        summed = self._result().select(pl.len(), matched.alias("matched"), told.sum().alias("sum"))
+            matched, reported = pl.col("rt").count(), times % PRIME * (pl.col("id") % WEIGHTS + 1)
+        summed = self._result().select(pl.len(), matched.alias("matched"), reported.sum().alias("sum"))
         return dict(zip(("rows", "matched", "sum"), summed.collect().row(0), strict=True))
 
     def run(self, name: str) -> None:  # noqa: ARG002  # runs have names for the engines that log them
@@ -97,8 +97,8 @@ class PandasEngine:
         """Run the join and add up what was matched."""
         result = self._result()
         hit = result[result["rt"].notna()]
-        told = hit["rt"].astype("int64") % PRIME * (hit["id"] % WEIGHTS + 1)
-        return {"rows": len(result), "matched": len(hit), "sum": int(told.sum())}
+        reported = hit["rt"].astype("int64") % PRIME * (hit["id"] % WEIGHTS + 1)
+        return {"rows": len(result), "matched": len(hit), "sum": int(reported.sum())}
 
     def run(self, name: str) -> None:  # noqa: ARG002  # runs have names for the engines that log them
         """Run the join and hold its result as a table in memory."""

@@ -41,7 +41,7 @@ class Pace:
         """Whether everything has come, and a rest has passed in which pairs could come out."""
         return self._fed.is_set() and time.time() - self._came[-1] > REST_SECONDS
 
-    def told(self, there: dict[Path, float]) -> dict[str, Any]:
+    def reported(self, there: dict[Path, float]) -> dict[str, Any]:
         """Return the waits of all pairs, given the output files and when each could be read."""
         waits = sorted(self._waits(there))
         return {

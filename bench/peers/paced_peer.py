@@ -37,9 +37,9 @@ class PacedEngine:
         self.job = {**job, **{name: str(side) for name, side in self.pace.sides.items()}}
 
     def checksum(self) -> dict[str, int]:
-        """Run the paced join; what it found is told with the engine's description."""
+        """Run the paced join; its result is part of the engine's description."""
         there = self._weft() if self.job["engine"] == "weft:sql" else self._spark()
-        self.about |= self.pace.told(there)
+        self.about |= self.pace.reported(there)
         return {}
 
     def _weft(self) -> dict[Path, float]:

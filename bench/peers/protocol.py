@@ -71,6 +71,6 @@ def serve(make: Callable[[dict[str, Any]], Engine]) -> None:
     except RefusedError as refusal:
         say("refused", reason=str(refusal))
     except Exception as error:  # whatever a peer fails with is its result
-        said = str(error).strip().splitlines() or [""]
-        say("failed", reason=f"{type(error).__name__}: {said[0][:300]}")
+        given = str(error).strip().splitlines() or [""]
+        say("failed", reason=f"{type(error).__name__}: {given[0][:300]}")
         raise SystemExit(1) from error

@@ -41,11 +41,11 @@ def micros(column: Column) -> Column:
 def checksum(result: DataFrame, job: dict[str, Any]) -> dict[str, int]:
     """Return the rows, the matched rows and the weighted sum of what was matched."""
     if job["kind"] == "interval":
-        matched, told = F.count("rid"), (F.col("id") * 31 + F.col("rid")) % PRIME
+        matched, reported = F.count("rid"), (F.col("id") * 31 + F.col("rid")) % PRIME
     else:
         matched = F.count("rt")
-        told = sum((micros(F.col(c)) for c in job["checked"]), F.lit(0)) % PRIME * (F.col("id") % WEIGHTS + 1)
-    row = result.agg(F.count(F.lit(1)), matched, F.coalesce(F.sum(told), F.lit(0))).collect()[0]
+        reported = sum((micros(F.col(c)) for c in job["checked"]), F.lit(0)) % PRIME * (F.col("id") % WEIGHTS + 1)
+    row = result.agg(F.count(F.lit(1)), matched, F.coalesce(F.sum(reported), F.lit(0))).collect()[0]
     return {"rows": row[0], "matched": row[1], "sum": row[2]}
 
 

@@ -230,7 +230,7 @@ CODES: Mapping[Code, str] = {
     "W2016": "name of a stream cannot be a folder",
     "W2017": "path leaves the workspace",
     "W2101": "stream join without an equal key",
-    "W2102": "float as a key",
+    "W2102": "type that cannot be a key",
     "W2103": "output name twice",
     "W2104": "join without a time bound",
     "W2105": "bounds that match nothing",

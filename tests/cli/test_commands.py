@@ -205,7 +205,7 @@ def test_another_broken_project_is_in_nobodys_way(tmp_path: Path) -> None:
         (("project", "resolve", "fx_reporting"), "W1803"),
     ],
 )
-def test_what_is_said_wrongly_ends_with_2(tmp_path: Path, words: tuple[str, ...], code: str) -> None:
+def test_invalid_arguments_end_with_2(tmp_path: Path, words: tuple[str, ...], code: str) -> None:
     ran = weft(*words, "--json", root=sample_workspace(tmp_path))
     assert (ran.code, ran.codes) == (2, [code])
     assert ran.document["ok"] is False
@@ -231,7 +231,7 @@ def test_a_mistake_of_weft_itself_is_a_document_too(tmp_path: Path, monkeypatch:
     assert "Traceback" in ran.err
 
 
-def test_nothing_said_is_answered_with_help() -> None:
+def test_a_call_without_arguments_prints_the_help() -> None:
     for words in ((), ("dataset",)):
         ran = weft(*words)
         assert (ran.code, ran.out) == (2, "")
@@ -246,13 +246,13 @@ def test_words_that_no_command_has_end_with_2(tmp_path: Path) -> None:
     assert (ran.code, ran.document["schema"]) == (2, "weft/validate/1")
 
 
-def test_a_folder_that_is_no_workspace_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_workspace_is_reported(tmp_path: Path) -> None:
     for root in (tmp_path, tmp_path / "nowhere"):
         ran = weft("validate", "--json", root=root)
         assert (ran.code, ran.codes) == (2, ["W1801"])
 
 
-def test_options_stand_before_or_after_a_command(tmp_path: Path) -> None:
+def test_options_are_valid_before_and_after_a_command(tmp_path: Path) -> None:
     root = sample_workspace(tmp_path)
     before = weft("--json", "-C", root, "validate")
     after = weft("validate", "-C", root, "--json")
@@ -309,7 +309,7 @@ def test_a_project_is_activated_and_taken_out_of_use(tmp_path: Path) -> None:
     assert "input gl@1\n" in weft("project", "show", "fx_reporting", root=root).out
 
 
-def test_what_stands_against_activation_is_told_by_rule(tmp_path: Path) -> None:
+def test_what_prevents_activation_is_reported_by_rule(tmp_path: Path) -> None:
     text = project_text(CONVERT.replace("fx.rate_type", "fx.rate_tpe") + WRITE, status="draft")
     root = sample_workspace(tmp_path, projects__fx_reporting=text)
     ran = weft("project", "activate", "fx_reporting", "--json", root=root)

@@ -188,7 +188,7 @@ def test_people_read_what_ran(root: Path, golden: Callable[[str, str], None]) ->
                 operation_order=20,
                 code="W1513",
                 message="it broke",
-                detail="error[W1513]: it broke\n = help: mend it",
+                detail="error[W1513]: it broke\n = help: correct it",
             ),
         )
     listed = weft("runs", root=root)
@@ -202,7 +202,7 @@ def test_people_read_what_ran(root: Path, golden: Callable[[str, str], None]) ->
     assert weft("runs", "--status", "failed", "-n", "1", root=root).out.count("\n") == 2
 
 
-def test_one_of_two_starters_is_told_to_wait(root: Path, spark: SparkSession) -> None:
+def test_one_of_two_starters_has_to_wait(root: Path, spark: SparkSession) -> None:
     with opened(root) as store:
         first = staged_run(root, store)
         ran = weft("run", "-p", "2026-01", "--json", root=root, spark=spark)

@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "job"
 
 
-def test_a_job_that_reads_is_told_with_its_bounds(folder: Path) -> None:
+def test_a_valid_job_is_printed_with_its_bounds(folder: Path) -> None:
     ran = weft("stream", "check", "orders_shipments.sql", root=folder)
     assert ran.code == 0
     assert "bound      s.event_time - o.event_time in [0s, 1d], both ends inclusive (ON)" in ran.out
@@ -46,7 +46,7 @@ def test_programs_get_the_joins_as_data(folder: Path) -> None:
     assert join["executor"] == "kernel"
 
 
-def test_every_mistake_is_told_at_its_place(folder: Path) -> None:
+def test_every_mistake_is_reported_at_its_location(folder: Path) -> None:
     (folder / "broken.sql").write_text(BROKEN)
     ran = weft("stream", "check", "broken.sql", "--json", root=folder)
     assert ran.code == 3

@@ -123,7 +123,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Job]:
     found.end()
 
 
-def test_a_job_is_started_told_of_and_stopped(job: Job) -> None:
+def test_a_job_is_started_listed_and_stopped(job: Job) -> None:
     job.does(STOPPABLE)
     ran = job.weft("start", f"{JOB}.sql", "--json")
     assert ran.code == 0, ran.out
@@ -275,7 +275,7 @@ def test_a_supervisor_that_hangs_is_killed_with_force(job: Job) -> None:
     assert job.weft("status", f"{JOB}.sql", "--json").data["state"] == "stopped"
 
 
-def test_a_damaged_record_is_told_and_hides_neither_the_job_nor_its_end(job: Job) -> None:
+def test_a_damaged_record_is_reported_and_hides_neither_the_job_nor_its_end(job: Job) -> None:
     job.does(STOPPABLE)
     job.weft("start", f"{JOB}.sql")
     child = job.record.child
@@ -303,7 +303,7 @@ def test_a_job_with_mistakes_is_not_started(job: Job) -> None:
     assert not job.files.root.exists()
 
 
-def test_jobs_that_have_not_run_are_told_so(job: Job) -> None:
+def test_jobs_that_have_not_run_are_listed_as_such(job: Job) -> None:
     assert "no jobs have run yet" in job.weft("status").out
     ran = job.weft("status", f"{JOB}.sql", "--json")
     assert (ran.code, ran.codes) == (8, ["W2215"])

@@ -29,7 +29,7 @@ def test_a_sound_workspace_ends_with_0(tmp_path: Path) -> None:
     assert ran.out.startswith("no errors in 9 files")
 
 
-def test_every_mistake_is_told_with_its_place(tmp_path: Path) -> None:
+def test_every_mistake_is_reported_with_its_location(tmp_path: Path) -> None:
     ran = weft("validate", "--json", root=wrong_workspace(tmp_path))
     assert ran.code == 3
     assert ran.document["schema"] == "weft/validate/1"
@@ -51,7 +51,7 @@ def test_people_see_carets_and_a_sum(tmp_path: Path, golden: Callable[[str, str]
     golden("cli/validate.txt", f"{ran.err}{head}")
 
 
-def test_a_path_chooses_what_is_told(tmp_path: Path) -> None:
+def test_a_path_chooses_what_is_reported(tmp_path: Path) -> None:
     root = wrong_workspace(tmp_path)
     assert weft("validate", root / "datasets", root=root).code == 0
     assert weft("validate", "projects/fx_reporting.yml", root=root).code == 3
@@ -132,7 +132,7 @@ def test_two_hundred_operations_take_less_than_two_seconds(tmp_path: Path) -> No
     assert worked < 2
 
 
-def test_every_mistake_among_two_hundred_operations_is_told_at_its_place(
+def test_every_mistake_among_two_hundred_operations_is_reported_at_its_location(
     tmp_path: Path, golden: Callable[[str, str], None]
 ) -> None:
     root = sample_workspace(tmp_path, projects__fx_reporting=project(planted=True))
@@ -152,7 +152,7 @@ def test_every_mistake_among_two_hundred_operations_is_told_at_its_place(
     golden("cli/two_hundred.txt", re.sub(r" \(\d+\.\d s\)", "", validated(root)[1]))
 
 
-def test_a_folder_is_told_with_all_that_is_wrong_in_its_files(tmp_path: Path) -> None:
+def test_a_folder_is_reported_with_all_errors_in_its_files(tmp_path: Path) -> None:
     root = wrong_workspace(tmp_path)
     ran = weft("validate", root / "projects", "--json", root=root)
     assert (ran.code, ran.codes, ran.data["files"]) == (3, ["W1207", "W0207"], 1)
@@ -168,7 +168,7 @@ def test_a_disabled_dataset_is_an_error_also_when_the_store_does_not_answer(tmp_
     file = root / "datasets" / "gl.v1.yml"
     file.write_text(file.read_text().replace("status: active", "status: disabled"))
     ran = weft("validate", "--json", root=root)
-    told = [d for d in ran.document["diagnostics"] if "is disabled" in d["message"]]
+    reported = [d for d in ran.document["diagnostics"] if "is disabled" in d["message"]]
     assert ran.code == 3
-    assert told
-    assert {d["severity"] for d in told} == {"error"}
+    assert reported
+    assert {d["severity"] for d in reported} == {"error"}

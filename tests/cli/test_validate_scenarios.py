@@ -79,7 +79,7 @@ scenario:
     assert weft("validate", "--json", root=root).codes == ["W1703"]
 
 
-def test_what_is_wrong_with_a_project_is_not_said_again_of_its_scenarios(tmp_path: Path) -> None:
+def test_errors_of_a_project_are_not_repeated_for_its_scenarios(tmp_path: Path) -> None:
     wrong = project_text(CONVERT.replace("fx.from_currency", "fx.from_currncy") + WRITE)
     ran = weft("validate", "--json", root=sample_workspace(tmp_path, projects__fx_reporting=wrong))
     assert ran.codes == ["W1207"]

@@ -112,7 +112,7 @@ def test_an_unknown_level_is_answered_with_the_nearest_one() -> None:
     )
 
 
-def test_levels_lie_below_each_other_but_a_week_is_no_part_of_a_month() -> None:
+def test_levels_contain_each_other_but_a_week_is_not_part_of_a_month() -> None:
     assert GREGORIAN.below("year") == ("quarter", "month", "day")
     assert GREGORIAN.below("week") == ("day",)
     assert GREGORIAN.below("day") == ()
@@ -164,7 +164,7 @@ def test_the_day_of_a_time_decides_whether_it_is_inside() -> None:
     assert not january.contains(dt.datetime(2026, 2, 1, tzinfo=dt.UTC))
 
 
-def test_tokens_are_there_when_the_period_lies_in_one_year_quarter_or_month() -> None:
+def test_tokens_exist_when_the_period_is_in_one_year_quarter_or_month() -> None:
     def tokens(identifier: str) -> dict[str, str]:
         return GREGORIAN.parse(identifier).tokens()
 
@@ -186,7 +186,7 @@ def test_periods_are_values() -> None:
 
 
 @given(DAYS, st.sampled_from(LEVELS))
-def test_every_day_lies_in_one_period_of_each_level_whose_name_reads_back(day: dt.date, level: str) -> None:
+def test_every_day_is_in_one_period_of_each_level_and_its_name_can_be_parsed(day: dt.date, level: str) -> None:
     period = GREGORIAN.at(day, level)
     assert period is not None
     assert period.contains(day)

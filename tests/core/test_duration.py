@@ -195,7 +195,7 @@ def test_a_negative_length_is_refused_unless_signed(value: Duration | dt.timedel
 
 
 @pytest.mark.parametrize("value", [None, 5, 5.0, True, b"5s", ["5s"]])
-def test_another_kind_of_value_is_no_duration(value: object) -> None:
+def test_another_kind_of_value_is_not_a_duration(value: object) -> None:
     with pytest.raises(ArgumentError, match="a string or a timedelta"):
         Duration.of(value)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="a string or a timedelta"):

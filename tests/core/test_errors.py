@@ -37,10 +37,10 @@ def test_an_error_is_also_the_built_in_error_that_fits(error: type[WeftError]) -
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda e: e.__name__)
 def test_an_error_has_a_code_a_message_and_a_next_step(error: type[WeftError]) -> None:
-    raised = error("it broke", help="mend it")
+    raised = error("it broke", help="correct it")
     assert raised.code in CODES
-    assert (raised.message, raised.help) == ("it broke", "mend it")
-    assert str(raised) == f"error[{raised.code}]: it broke\n = help: mend it"
+    assert (raised.message, raised.help) == ("it broke", "correct it")
+    assert str(raised) == f"error[{raised.code}]: it broke\n = help: correct it"
 
 
 def test_a_key_error_prints_its_text_and_not_a_quoted_one() -> None:

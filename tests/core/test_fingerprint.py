@@ -119,7 +119,7 @@ def test_a_value_without_a_json_form_is_refused(value: object) -> None:
         encode(value)
 
 
-def test_keys_that_are_no_texts_are_refused_because_two_could_become_one() -> None:
+def test_keys_that_are_not_strings_are_refused_because_two_could_become_one() -> None:
     with pytest.raises(ArgumentError, match="keys of a serialised mapping must be strings"):
         encode({1: "a", "1": "b"})
 
@@ -140,7 +140,7 @@ def test_keys_that_are_no_texts_are_refused_because_two_could_become_one() -> No
         [{"a": {"$date": "x"}}],
     ],
 )
-def test_a_tag_with_a_text_that_does_not_read_is_refused(tagged: object) -> None:
+def test_a_tag_with_an_invalid_value_is_refused(tagged: object) -> None:
     with pytest.raises(JoinSpecError, match="invalid \\$") as caught:
         decode(tagged)
     assert caught.value.code == "W0306"

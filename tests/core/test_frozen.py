@@ -71,7 +71,7 @@ def test_the_places_of_a_part_start_at_it() -> None:
     assert NO_SOURCES.of("anything") is NO_SOURCES.key("anything") is None
 
 
-def test_offsets_say_where_each_character_stands() -> None:
+def test_offsets_are_those_of_each_character() -> None:
     text = "'it''s'"
     place = Source(text, 0, 7, None, (1, 2, 3, 5, 6))
     inner = place.inner("it's", 2, 4)

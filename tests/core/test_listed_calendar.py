@@ -66,7 +66,7 @@ def with_periods(*periods: dict[str, Any]) -> dict[str, Any]:
     return changed(periods=[*FISCAL["periods"], *periods])
 
 
-def test_a_fiscal_year_has_the_halves_that_lie_in_it() -> None:
+def test_a_fiscal_year_has_the_halves_in_it() -> None:
     fiscal = calendar_from_dict(FISCAL)
     year = fiscal.parse("FY26")
     assert (year.level, year.status, year.calendar, year.days) == ("fiscal_year", "closed", "fiscal", 365)
@@ -200,6 +200,6 @@ def test_periods_that_all_overlap_give_one_finding_each() -> None:
     assert len(caught.value.diagnostics) == 299
 
 
-def test_a_period_may_stand_without_a_parent() -> None:
+def test_a_period_needs_no_parent() -> None:
     fiscal = calendar_from_dict(with_periods(entry("M", "month", "2030-01-01", "2030-01-31")))
     assert fiscal.parent(fiscal.parse("M")) is None

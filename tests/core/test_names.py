@@ -38,7 +38,7 @@ tricky = st.text(alphabet="a.` \"'$é", min_size=1, max_size=8)
         ("` `", " "),
         ("`", "`"),
         ("``", "``"),
-        ("`a`b`", "`a`b`"),  # no quoted name, and without a dot it can only be meant as it stands
+        ("`a`b`", "`a`b`"),  # no quoted name, and without a dot it can only be meant literally
         ("Straße", "Straße"),
         (" id ", " id "),
     ],
@@ -85,7 +85,7 @@ def test_a_dot_outside_backticks_is_refused_with_the_quoted_form(written: str) -
 
 
 @pytest.mark.parametrize("written", [None, 1, b"id", ["id"], ("id",)])
-def test_a_name_that_is_no_text_is_refused(written: object) -> None:
+def test_a_name_that_is_not_a_string_is_refused(written: object) -> None:
     with pytest.raises(ArgumentError, match=f"must be a string, not {type(written).__name__}"):
         parse_name(written)
 

@@ -44,7 +44,7 @@ def test_a_range_finds_the_same_text_again(place: Source) -> None:
 
 
 @given(places())
-def test_a_caret_run_stands_below_the_text_it_means(place: Source) -> None:
+def test_carets_are_below_the_text_they_point_at(place: Source) -> None:
     arrow, bar, shown, carets = place.render().split("\n")
     assert arrow.strip() == f"--> f.yml:{place.line}:{place.column}"
     assert bar.strip() == "|"
@@ -84,7 +84,7 @@ def test_windows_line_ends_do_not_show() -> None:
     assert Source("ab\r\ncd\r\n", 4, 6).render().split("\n")[2] == " 2 | cd"
 
 
-def test_an_inner_place_is_found_where_the_text_stands() -> None:
+def test_the_location_of_a_part_is_where_its_text_is() -> None:
     file = "when: a = 1\n"
     place = Source(file, 6, 11, "p.yml")
     assert place.inner("a = 1", 4, 5) == Source(file, 10, 11, "p.yml")

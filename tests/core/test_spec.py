@@ -90,7 +90,7 @@ def test_null_says_the_same_as_no_key() -> None:
         ({"parts": (written(size_mm="3"),)}, "int_type", ("parts", 0, "size_mm")),
     ],
 )
-def test_what_does_not_fit_is_told_at_its_key(keys: dict[str, Any], kind: str, path: tuple[Any, ...]) -> None:
+def test_what_does_not_fit_is_reported_at_its_key(keys: dict[str, Any], kind: str, path: tuple[Any, ...]) -> None:
     with pytest.raises(ValidationError) as caught:
         read(**keys)
     assert (kind, path) in [(error["type"], error["loc"]) for error in caught.value.errors()]

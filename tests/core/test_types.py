@@ -131,7 +131,7 @@ def test_a_type_may_be_written_in_several_ways(text: str, dtype: DType) -> None:
         "array<" * 150 + "int" + ">" * 150,
     ],
 )
-def test_a_text_that_is_no_type_is_refused(text: str) -> None:
+def test_an_invalid_type_is_refused(text: str) -> None:
     with pytest.raises(JoinSpecError) as caught:
         parse_type(text)
     assert len(str(caught.value)) < 6000
@@ -172,7 +172,7 @@ def test_kinds_of_types() -> None:
     assert [t.is_nested for t in (Array(INTEGER), Struct(()), STRING)] == [True, True, False]
 
 
-def test_maps_and_variants_have_no_order_however_deep_they_lie() -> None:
+def test_maps_and_variants_have_no_order_at_any_depth() -> None:
     mapping = Map(STRING, INTEGER)
     assert not any(t.is_orderable for t in (mapping, VARIANT, Array(mapping), Struct((Field("v", VARIANT),))))
     assert all(t.is_orderable for t in (STRING, BINARY, Decimal(), Array(DATE), Struct((Field("d", DATE),))))
@@ -263,7 +263,7 @@ def test_a_schema_finds_columns_in_any_case_and_keeps_their_spelling() -> None:
     assert 5 not in schema
 
 
-def test_a_case_sensitive_schema_takes_names_as_they_stand() -> None:
+def test_a_case_sensitive_schema_takes_names_as_written() -> None:
     schema = Schema((Field("a", INTEGER), Field("A", STRING)), case_sensitive=True)
     assert (schema.index("a"), schema.index("A")) == (0, 1)
     exact = Schema((Field("a", INTEGER),), case_sensitive=True)

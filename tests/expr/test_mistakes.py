@@ -1,4 +1,4 @@
-"""What a user is told, word for word: one golden text with a section for each mistake."""
+"""The messages that users see, word for word: one golden text with a section for each mistake."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ MISTAKES: dict[str, str] = {
 }
 
 
-def told(text: str, dialect: Dialect = "pipeline", source: Source | None = None) -> str:
+def reported(text: str, dialect: Dialect = "pipeline", source: Source | None = None) -> str:
     with pytest.raises(ExpressionError) as caught:
         check(parse(text, dialect=dialect, source=source), SCOPE)
     return str(caught.value)
 
 
 def test_mistakes_are_explained(golden: Callable[[str, str], None]) -> None:
-    golden("expressions/mistakes.txt", "\n\n".join(f"== {name}\n{told(text)}" for name, text in MISTAKES.items()))
+    golden("expressions/mistakes.txt", "\n\n".join(f"== {name}\n{reported(text)}" for name, text in MISTAKES.items()))
 
 
 def test_mistakes_in_files_selectors_and_parameters_are_explained(golden: Callable[[str, str], None]) -> None:
     line = "    selector: amount > 10 AND statu = 'x'\n"
     file = "operations:\n  - type: delete\n" + line
     start = file.index("amount")
-    parts = {"file": told("amount > 10 AND statu = 'x'", source=Source(file, start, len(file) - 1, file="job.yml"))}
+    parts = {"file": reported("amount > 10 AND statu = 'x'", source=Source(file, start, len(file) - 1, file="job.yml"))}
     big = parse("pric > 5", source=Source.whole("pric > 5", file="selectors.yml"))
     with pytest.raises(ExpressionError) as caught:
         check(interpolate(parse("ok AND {{BIG}}"), {"BIG": big}), SCOPE)
@@ -73,5 +73,5 @@ def test_mistakes_in_files_selectors_and_parameters_are_explained(golden: Callab
     with pytest.raises(ExpressionError) as caught:
         bind(parse("left.x > :low AND left.x < :hihg", dialect="fragment"), {"low": 1, "high": 2})
     parts["parameters"] = str(caught.value)
-    parts["fragment"] = told("t.name = 5 AND t.\"nme\" = 'a'", dialect="fragment")
+    parts["fragment"] = reported("t.name = 5 AND t.\"nme\" = 'a'", dialect="fragment")
     golden("expressions/places.txt", "\n\n".join(f"== {name}\n{text}" for name, text in parts.items()))

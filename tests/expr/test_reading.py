@@ -124,7 +124,7 @@ def test_references_and_selectors_come_in_text_order_once_per_occurrence() -> No
     assert [s.name for s in selectors(tree)] == ["S", "T"]
 
 
-def test_every_node_knows_where_it_stands() -> None:
+def test_every_node_has_its_location() -> None:
     text = "NOT (a.x + 1) * 2 IN (3, -4) OR CASE WHEN b THEN TRIM('z') END LIKE 'q%' AND CAST(c AS date) IS NULL"
     for node in walk(parse(text)):
         assert node.span is not None
@@ -205,7 +205,7 @@ def test_a_text_over_the_limit_is_refused() -> None:
     assert "10,001 characters" in caught.value.message
 
 
-def test_what_is_no_text_is_an_argument_error() -> None:
+def test_what_is_not_a_string_is_an_argument_error() -> None:
     with pytest.raises(ArgumentError):
         parse(5)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError):

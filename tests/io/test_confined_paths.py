@@ -13,7 +13,7 @@ import pytest
 
 from command_line import weft
 from engine_data import sample_workspace
-from entity_texts import entity, told
+from entity_texts import entity, reported
 from pipelines import Site, site
 from staged_runs import TARGETS, TWO_OUTPUTS, contents, killed, opened, staged_run
 from weft.core.listed_calendar import calendar_from_dict
@@ -51,7 +51,7 @@ def test_a_name_that_cannot_be_a_folder_is_refused_where_it_is_written(name: str
     assert name_problem(name) == why
     operations = "operations: [{seq: 1, name: d, type: delete}]"
     for key in ("name", "id"):
-        assert [code for code, _ in told("project", f"{key}: {yaml_text(name)}\ninput: orders\n{operations}\n")] == [
+        assert [code for code, _ in reported("project", f"{key}: {yaml_text(name)}\ninput: orders\n{operations}\n")] == [
             "W1030"
         ]  # fmt: skip
     calendar = """\
@@ -59,7 +59,7 @@ calendar: fiscal
 levels: [{name: year}]
 periods: [{identifier: %s, level: year, start_date: 2025-07-01, end_date: 2026-06-30}]
 """
-    assert ("W1030", yaml_text(name)) in told("calendar", calendar % yaml_text(name))
+    assert ("W1030", yaml_text(name)) in reported("calendar", calendar % yaml_text(name))
     scenario = """\
 name: s
 project: p
@@ -67,7 +67,7 @@ period: FY26
 periods: [{identifier: %s, level: year, start_date: 2025-07-01, end_date: 2026-06-30}]
 expect: {count: 1}
 """
-    assert ("W1030", yaml_text(name)) in told("scenario", scenario % yaml_text(name))
+    assert ("W1030", yaml_text(name)) in reported("scenario", scenario % yaml_text(name))
 
 
 @pytest.mark.parametrize("name", GOOD_NAMES)
@@ -78,7 +78,7 @@ def test_an_ordinary_name_is_a_folder(name: str) -> None:
 
 def test_a_period_that_a_reader_would_take_for_a_pattern_is_refused() -> None:
     calendar = "calendar: c\nlevels: [{name: year}]\nperiods: [{identifier: 'FY*', level: year, start_date: 2025-07-01, end_date: 2026-06-30}]\n"
-    assert told("calendar", calendar) == [("W1030", "'FY*'")]
+    assert reported("calendar", calendar) == [("W1030", "'FY*'")]
 
 
 def test_a_project_that_the_store_holds_stays_readable() -> None:
@@ -184,9 +184,9 @@ def test_recovery_follows_no_link_that_leaves_the_workspace(tmp_path: Path) -> N
     assert (list(elsewhere.iterdir()), contents(root, TARGETS[0])) == ([], [])
 
 
-def test_a_sandbox_outside_is_said_with_an_absolute_path() -> None:
-    assert told("settings", "sandbox: {path: ../../x}") == [("W1311", "../../x")]
-    assert told("settings", "sandbox: {path: /var/tmp/x}") == []
+def test_a_sandbox_outside_needs_an_absolute_path() -> None:
+    assert reported("settings", "sandbox: {path: ../../x}") == [("W1311", "../../x")]
+    assert reported("settings", "sandbox: {path: /var/tmp/x}") == []
 
 
 # Streams.

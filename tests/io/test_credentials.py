@@ -45,7 +45,7 @@ def test_without_a_reference_there_are_none() -> None:
         ("file:.", "the file '.'"),
     ],
 )
-def test_a_reference_that_holds_nothing_is_told_without_any_secret(reference: str, part: str, tmp_path: Path) -> None:
+def test_an_empty_reference_is_reported_without_any_secret(reference: str, part: str, tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text('{"passwort": "hidden"}')
     with pytest.raises(ResolutionError) as caught:
         credentials_of(source("jdbc", credential_ref=reference), tmp_path)

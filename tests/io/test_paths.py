@@ -77,7 +77,7 @@ def test_a_prefix_may_itself_be_a_link(tmp_path: Path) -> None:
     assert full_path(at("x.csv"), source(path_prefix="data"), tmp_path) == str(tmp_path / "data" / "x.csv")
 
 
-def test_what_a_run_published_may_lie_anywhere(tmp_path: Path) -> None:
+def test_published_data_may_be_anywhere(tmp_path: Path) -> None:
     assert full_path(at("/elsewhere/x", "weft:published"), None, tmp_path) == "/elsewhere/x"
     assert full_path(at("out/x", "weft:published"), None, tmp_path) == str(tmp_path / "out" / "x")
 

@@ -1,4 +1,4 @@
-"""The exchange of two paths, and what is said where a disk cannot do it."""
+"""The exchange of two paths, and the error where a disk cannot do it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which as-of plan is chosen from what is known, and the reason that is told."""
+"""Which as-of plan is chosen from what is known, and the reason that is reported."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ LEANING = replace(EVEN, heavy=(HeavyKey(values=(1,), share=0.3),))
 SKEWED = replace(EVEN, heavy=(HeavyKey(values=(1,), share=0.95),))
 
 
-def session_facts(left: float | None, right: float | None, **said: Any) -> SessionFacts:
+def session_facts(left: float | None, right: float | None, **given: Any) -> SessionFacts:
     sizes = {
         "left_bytes": None if left is None else int(left * MIB),
         "right_bytes": None if right is None else int(right * MIB),
     }
-    return SessionFacts(**{"may_broadcast": True, "no_kernel": "", **sizes, **said})
+    return SessionFacts(**{"may_broadcast": True, "no_kernel": "", **sizes, **given})
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_the_kernel_takes_decimals_that_fit_64_bits() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["time", "array<time>", "map<time,long>", "map<long,time>", "struct<a:time>"])
-def test_the_kernel_refuses_types_that_arrow_lacks_however_deep_they_lie(dtype: str) -> None:
+def test_the_kernel_refuses_types_that_arrow_lacks_at_any_depth(dtype: str) -> None:
     refusal = ASOF["kernel"](with_columns(v=dtype))
     assert refusal is not None
     assert f"columns of type {dtype}" in refusal

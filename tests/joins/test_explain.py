@@ -168,11 +168,11 @@ def test_the_method_of_a_natural_join_is_a_natural_one() -> None:
     for how in ("inner", "left", "right", "full", "semi", "anti"):
         assert natural(how).to_dict()["method"].partition(" ")[0] == f"natural_{how}"
     bound = resolve_join(NEAREST, TRADES, QUOTES, project=JoinProjection(suffixes=("", "_q")))
-    told = explain_resolved(bound, NEAREST, natural=True).to_dict()
-    assert told["method"] == "natural_asof (was join_asof)"
+    reported = explain_resolved(bound, NEAREST, natural=True).to_dict()
+    assert reported["method"] == "natural_asof (was join_asof)"
 
 
-def test_the_strategy_is_told_in_parts() -> None:
+def test_the_strategy_is_explained_in_parts() -> None:
     strategy = directed(KEYED, "left").to_dict()["strategy"]
     assert set(strategy) == {"name", "reason", "cost"}
     assert strategy["name"] == "equi"
@@ -193,8 +193,8 @@ def test_the_strategy_is_told_in_parts() -> None:
     ],
 )
 def test_an_unbound_promise_names_its_side(unmatched: Any, how: Any, side: str) -> None:
-    told = explain_spec(JoinSpec([("a", "b")], unmatched=unmatched), how).to_dict()["unmatched"]
-    assert told == f"{side} without a match fails the job"
+    reported = explain_spec(JoinSpec([("a", "b")], unmatched=unmatched), how).to_dict()["unmatched"]
+    assert reported == f"{side} without a match fails the job"
 
 
 def test_html_tables_have_headings() -> None:
@@ -204,9 +204,9 @@ def test_html_tables_have_headings() -> None:
 
 
 @pytest.mark.parametrize("side", ["left", "right", "both"])
-def test_an_order_marker_is_told_under_the_name_of_its_column(side: str) -> None:
-    told = directed(KEYED, "inner", ordering=((f"a.{side}", False),)).to_dict()["order"]
-    assert told == f"the left side is sorted by a.{side} descending; the join clears the marker"
+def test_an_order_marker_is_shown_under_the_name_of_its_column(side: str) -> None:
+    reported = directed(KEYED, "inner", ordering=((f"a.{side}", False),)).to_dict()["order"]
+    assert reported == f"the left side is sorted by a.{side} descending; the join clears the marker"
 
 
 NASTY = "<script>alert('x')</script>"

@@ -32,11 +32,11 @@ def join(*, keyed: bool = True, **options: Any) -> ResolvedJoin:
 
 
 def test_a_key_with_more_than_its_share_takes_the_slices() -> None:
-    told = facts(0.9, 0.2)
-    choice = choose(join(), facts=told)
+    reported = facts(0.9, 0.2)
+    choice = choose(join(), facts=reported)
     assert choice.strategy == "slices"
     assert choice.reason == "a key has 90 % of the rows: they are cut by time, so that tasks share them"
-    assert choice.facts is told
+    assert choice.facts is reported
 
 
 def test_the_heaviest_key_is_the_reason() -> None:
@@ -49,10 +49,10 @@ def test_without_a_key_all_rows_are_one() -> None:
     assert choice.reason.startswith("no equal key")
 
 
-def test_even_keys_change_nothing_but_are_told() -> None:
-    told = facts(0.2)
-    assert choose(join(), facts=told).strategy == choose(join()).strategy
-    assert choose(join(), facts=told).facts is told
+def test_even_keys_change_nothing_but_are_reported() -> None:
+    reported = facts(0.2)
+    assert choose(join(), facts=reported).strategy == choose(join()).strategy
+    assert choose(join(), facts=reported).facts is reported
 
 
 def test_a_join_that_slices_refuse_stays_with_its_plan() -> None:
@@ -61,9 +61,9 @@ def test_a_join_that_slices_refuse_stays_with_its_plan() -> None:
 
 
 def test_a_forced_strategy_stays_and_keeps_the_facts() -> None:
-    told = facts(0.9)
-    choice = choose(join(), "union", facts=told)
-    assert (choice.strategy, choice.facts) == ("union", told)
+    reported = facts(0.9)
+    choice = choose(join(), "union", facts=reported)
+    assert (choice.strategy, choice.facts) == ("union", reported)
 
 
 def test_one_partition_has_no_skew() -> None:
@@ -71,7 +71,7 @@ def test_one_partition_has_no_skew() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "text"),
+    ("reported", "text"),
     [
         (facts(0.1), "1,000 left and 500 right rows"),
         (facts(0.5), "1,000 left and 500 right rows; key 'A' has 50 % of them"),
@@ -92,8 +92,8 @@ def test_one_partition_has_no_skew() -> None:
         ),
     ],
 )
-def test_facts_in_words(told: Facts, text: str) -> None:
-    assert str(told) == text
+def test_facts_in_words(reported: Facts, text: str) -> None:
+    assert str(reported) == text
 
 
 def test_slices_refuse_what_no_slice_can_know() -> None:

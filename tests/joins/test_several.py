@@ -58,8 +58,8 @@ def test_a_part_is_also_a_join_of_the_left_side_itself() -> None:
 
 def test_a_part_may_ask_for_what_was_known_behind_a_part_that_reorders_columns() -> None:
     reordered = quotes()[0], QUOTES, JoinProjection(keep=("symbol", "ts", "bid"))
-    told = Schema.of(symbol="string", rate_ts="timestamp", told_ts="timestamp", rate="double")
-    bitemporal = spec(["symbol"], "ts", "rate_ts", known=AsofOrder("ts", "told_ts")), told, None
+    reported = Schema.of(symbol="string", rate_ts="timestamp", told_ts="timestamp", rate="double")
+    bitemporal = spec(["symbol"], "ts", "rate_ts", known=AsofOrder("ts", "told_ts")), reported, None
     _, second = resolve_several(TRADES, [reordered, bitemporal])
     assert (second.match.left, second.match.known) == (2, (2, 2))
 
@@ -123,7 +123,7 @@ def test_mistakes_are_those_of_a_chain() -> None:
     assert caught.value.code == "W0103"
 
 
-def test_keys_may_stand_in_any_order() -> None:
+def test_keys_may_be_in_any_order() -> None:
     right = Schema.of(symbol="string", currency="string", u="timestamp", x="long")
     parts: list[PartRequest] = [
         (spec(["symbol", "currency"], "ts", "u"), right, JoinProjection(suffixes=("", "_1"))),

@@ -1,4 +1,4 @@
-"""Stream case files that do not read tell every mistake at once, each with its line."""
+"""Invalid stream case files: every finding is reported at once, each with its line."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_case_makes_a_job_and_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "reported"),
     [
         ("  why: a pair\n", "", "has no 'why'"),
         ("  sql:", "  sqll:", "unknown key 'sqll'"),
@@ -63,16 +63,16 @@ def test_a_case_makes_a_job_and_batches() -> None:
         ("  why: a pair", "  why: a pair\n  wall_clock: noon", "noon"),
     ],
 )
-def test_a_mistake_is_told(old: str, new: str, told: str) -> None:
+def test_a_mistake_is_reported(old: str, new: str, reported: str) -> None:
     text = GOOD.replace(old, new)
     assert text != GOOD
     with pytest.raises(CaseFileError) as caught:
         read_stream_cases(text, file="cases.yml")
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
     assert "cases.yml" in str(caught.value)
 
 
-def test_two_cases_with_one_id_and_files_that_are_no_lists_are_told() -> None:
+def test_two_cases_with_one_id_and_files_that_are_not_lists_are_reported() -> None:
     with pytest.raises(CaseFileError, match="duplicate id"):
         read_stream_cases(GOOD + GOOD)
     with pytest.raises(CaseFileError, match="list of cases"):

@@ -54,9 +54,9 @@ def holds(case: StreamCase, outcome: Outcome) -> None:
     rows: list[tuple[Any, ...]] = [tuple(row[n] for n in names) for _, row in outcome.rows]
     assert_rows_equal(rows, expected.rows, names, exact_types=False)
     if expected.batches is not None:
-        told = [(b, *r) for b, r in zip(expected.batches, expected.rows, strict=True)]
+        reported = [(b, *r) for b, r in zip(expected.batches, expected.rows, strict=True)]
         given = [(b, *r) for (b, _), r in zip(outcome.rows, rows, strict=True)]
-        assert_rows_equal(given, told, ("batch", *names), exact_types=False)
+        assert_rows_equal(given, reported, ("batch", *names), exact_types=False)
     for side, counts in case.ledger.items():
         assert {k: outcome.ledger[side][k] for k in counts} == dict(counts), side
     if case.rejects:

@@ -1,6 +1,6 @@
 """Random streams: the engine in this process equals the reference row for row and batch for batch.
 
-A run is told by its seed; a failure prints the statement and all that came in.
+A run is identified by its seed; a failure prints the statement and all that came in.
 """
 
 from __future__ import annotations

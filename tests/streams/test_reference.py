@@ -110,7 +110,7 @@ def test_left_of_two_sides_is_right_of_them_exchanged() -> None:
     assert first.ledger["left"] == second.ledger["right"]
 
 
-def test_watermarks_and_clocks_of_every_batch_are_told() -> None:
+def test_watermarks_and_clocks_of_every_batch_are_reported() -> None:
     plan = planned("SELECT a.id FROM a JOIN b ON a.k = b.k WITHIN '30s'", delays={"a": "10s"})
     row = {"id": "1", "k": 1, "t": START}
     result = run_reference(plan, [{"a": [row]}, {"b": [row]}, {}])
@@ -126,8 +126,8 @@ def at(second: int) -> dt.datetime:
 def times(select: str, left: dt.datetime, right: dt.datetime) -> list[dt.timedelta | None]:
     """Return the event times of the result of two rows, as distances from the epoch."""
     batch = {"a": [{"id": "l", "k": 1, "n": 5, "t": left}], "b": [{"id": "r", "k": 1, "t": right}]}
-    told = run_reference(planned(select), [batch]).times
-    return [None if t is None else dt.timedelta(microseconds=t) for t in told]
+    reported = run_reference(planned(select), [batch]).times
+    return [None if t is None else dt.timedelta(microseconds=t) for t in reported]
 
 
 def test_a_row_has_the_greatest_time_of_its_sources_and_a_padded_one_its_own() -> None:
@@ -140,7 +140,7 @@ def test_a_row_has_the_greatest_time_of_its_sources_and_a_padded_one_its_own() -
 
 
 def test_event_time_of_the_result_is_what_the_statement_says_in_any_case_of_its_name() -> None:
-    said = "SELECT a.id, a.t AS _EVENT_TIME FROM a JOIN b ON a.k = b.k WITHIN '10s'"
+    given = "SELECT a.id, a.t AS _EVENT_TIME FROM a JOIN b ON a.k = b.k WITHIN '10s'"
     for name in ("_EVENT_TIME", "_event_time", "_Event_Time"):
-        assert times(said.replace("_EVENT_TIME", name), at(0), at(7)) == [at(0) - EPOCH]
-    assert times(said.replace("a.t AS", "a.n AS"), at(0), at(7)) == [dt.timedelta(milliseconds=5)]
+        assert times(given.replace("_EVENT_TIME", name), at(0), at(7)) == [at(0) - EPOCH]
+    assert times(given.replace("a.t AS", "a.n AS"), at(0), at(7)) == [dt.timedelta(milliseconds=5)]

@@ -29,8 +29,8 @@ def test_the_job_of_the_page_is_planned() -> None:
 def test_every_way_to_write_the_bound_means_the_same() -> None:
     on = JOB.index("  ON o.order_id")
     for line in BOUNDS.splitlines():
-        said, _, options = line.partition(" ... ")
-        step = step_of(f"{JOB[:on]}  {said} {options};")
+        given, _, options = line.partition(" ... ")
+        step = step_of(f"{JOB[:on]}  {given} {options};")
         assert (step.reach.least, step.reach.greatest) == (0, DAY), line
 
 

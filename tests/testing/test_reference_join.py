@@ -121,7 +121,7 @@ def test_a_predicate_that_is_null_is_not_true() -> None:
     )
 
 
-def test_a_predicate_with_or_stands_in_parentheses_of_its_own() -> None:
+def test_a_predicate_with_or_has_parentheses_of_its_own() -> None:
     left, right = T("id \n 1 \n 2"), T("id | z \n 1 | 5 \n 3 | 6")
     join = resolved(left, right, ["id"], where=["right.z = 5 OR right.z = 6"])
     assert run(left, right, join) == [(1, 5)]
@@ -158,7 +158,7 @@ def test_nested_values_compare_element_by_element() -> None:
     assert compare([float("nan")], [float("nan")]) == 0
 
 
-def test_equal_positions_are_no_distance_apart_even_at_infinity() -> None:
+def test_equal_positions_have_no_distance_even_at_infinity() -> None:
     inf, nan = float("inf"), float("nan")
     assert distance(inf, inf) == distance(nan, nan) == 0
     assert distance(nan, 1.0) == distance(1.0, inf) == inf

@@ -75,13 +75,13 @@ def test_matches_misses_and_fan_out_all_happen(flavour: Flavour) -> None:
 
 def test_every_option_occurs() -> None:
     packs = [seeded_join(seed, datasets=1) for seed in range(400)]
-    told = {f"{k}={v}" for p in packs for k, v in p.spec.items() if isinstance(v, str | bool)}
+    reported = {f"{k}={v}" for p in packs for k, v in p.spec.items() if isinstance(v, str | bool)}
     for option in (
         "direction=backward", "direction=forward", "direction=nearest", "allow_exact_matches=False",
         "nearest_tie=forward", "nulls_equal=True", "tolerance=unbounded", "window=tumbling", "window=sliding",
         "window=session", "per_window=True", "how=left", "how=right", "how=full", "how=semi", "how=anti", "how=inner",
     ):  # fmt: skip
-        assert option in told
+        assert option in reported
     predicates = [p for pack in packs for p in pack.spec.get("predicates", ())]
     assert {p["operator"] for p in predicates if p["type"] == "column"} == {"=", "!=", "<", "<=", ">", ">="}
     assert any("offset" in p for p in predicates)

@@ -138,7 +138,7 @@ def test_a_table_without_rows_has_a_schema() -> None:
         ("a | __batch__\n1 | ", "a row has no batch number", (2, 5)),
     ],
 )  # fmt: skip
-def test_what_does_not_read_is_an_error_with_its_place(text: str, message: str, place: tuple[int, int]) -> None:
+def test_an_invalid_table_is_an_error_with_its_location(text: str, message: str, place: tuple[int, int]) -> None:
     with pytest.raises(CaseFileError) as caught:
         T(text)
     assert caught.value.message == message

@@ -334,5 +334,9 @@ ASOF: Mapping[str, Refusal] = {
 
 
 def asof_strategies() -> tuple[str, ...]:
-    """Return the names that ``strategy=`` of an as-of join takes, besides ``"auto"``."""
+    """Return the names that ``strategy=`` of an as-of join takes, besides ``"auto"``.
+
+    >>> "kernel" in asof_strategies()
+    True
+    """
     return tuple(ASOF)

@@ -56,16 +56,18 @@ def assert_rows_equal(
     Parameters
     ----------
     actual, expected
-        Tables, or rows as tuples or as mappings.
+        Tables, or rows as tuples or as mappings.  Required.
     columns
-        Names for the diff; of mappings and tables, also the columns that are compared.
+        Names for the diff; of mappings and tables, also the columns that are compared.  None by default: all columns.
     ordered
-        Whether the order of rows matters.
+        Whether the order of rows matters.  False by default.
     tolerance
-        How far two floating point numbers may be apart; decimals are always exact.
+        How far two floating point numbers may be apart; decimals are always exact.  0 by default.
     exact_types
-        False lets numbers of different types be equal by value: 1, 1.0 and Decimal("1").
+        True by default; False lets numbers of different types be equal by value: 1, 1.0 and Decimal("1").
 
+    Examples
+    --------
     >>> assert_rows_equal([(1, "a"), (2, "b")], [(2, "b"), (1, "c")], columns=["id", "name"])
     Traceback (most recent call last):
         ...

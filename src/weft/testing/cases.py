@@ -175,12 +175,30 @@ class Case:
 
 
 def load_cases(path: str | Path) -> tuple[Case, ...]:
-    """Read the case file at `path`; raise `CaseFileError` with every finding, each with its line."""
+    """Read the case file at `path`; raise `CaseFileError` with every finding, each with its line.
+
+    ``cases = load_cases("tests/cases/orders.yml")``
+
+    Parameters
+    ----------
+    path
+        A YAML file.  Required.
+    """
     return read_cases(read_case_text(path), file=str(path))
 
 
 def read_cases(text: str, *, file: str | None = None) -> tuple[Case, ...]:
-    """Read cases from the text of a case file."""
+    """Read cases from the text of a case file.
+
+    ``cases = read_cases(Path("orders.yml").read_text(), file="orders.yml")``
+
+    Parameters
+    ----------
+    text
+        The text of the file.  Required.
+    file
+        Its name, for the locations of findings.  None by default.
+    """
     reader = _Reader()
     return reader.read(text, file, reader.case)
 

@@ -41,6 +41,23 @@ def reference_join(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Seq
     """Return the rows of the join in the order of its output columns.
 
     These are the matching pairs, and the unmatched rows of each side that `how` keeps, in no specified order.
+
+    Parameters
+    ----------
+    join
+        A resolved join: ``spec.bind(left, right, how="left")``.  Required.
+    left_rows, right_rows
+        Rows of both sides, each a tuple with a value for every column.  Required.
+
+    Examples
+    --------
+    >>> from weft import JoinSpec
+    >>> from weft.core.types import LONG, STRING, Field, Schema
+    >>> orders = Schema((Field("order_id", LONG), Field("customer", LONG)))
+    >>> customers = Schema((Field("id", LONG), Field("name", STRING)))
+    >>> join = JoinSpec([("customer", "id")]).bind(orders, customers, how="left")
+    >>> reference_join(join, [(1, 100), (2, 999)], [(100, "Alice")])
+    [(1, 100, 'Alice'), (2, 999, None)]
     """
     pairs = matching_pairs(join, left_rows, right_rows)
     alone = unmatched_rows(pairs, left_rows, right_rows)
@@ -61,6 +78,14 @@ def matching_pairs(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Seq
     """Return the ``(left, right)`` row numbers that match.
 
     A pair occurs once, or once for each shared window if the match is per window.
+    ``matching_pairs(join, [(1, 100)], [(100, "Alice")])`` is ``[(0, 0)]`` for the join of `reference_join`.
+
+    Parameters
+    ----------
+    join
+        A resolved join.  Required.
+    left_rows, right_rows
+        Rows of both sides, as in `reference_join`.  Required.
     """
     pairs: list[Pair] = []
     for i, left in enumerate(left_rows):
@@ -293,7 +318,20 @@ def _output_value(column: OutputColumn, left: Row | None, right: Row | None) -> 
 
 
 def unmatched_rows(pairs: Iterable[Pair], left_rows: Sequence[Row], right_rows: Sequence[Row]) -> RowNumbers:
-    """Return the rows of each side that are in no pair."""
+    """Return the rows of each side that are in no pair.
+
+    Parameters
+    ----------
+    pairs
+        The pairs of row numbers that `matching_pairs` returns.  Required.
+    left_rows, right_rows
+        Rows of both sides.  Required.
+
+    Examples
+    --------
+    >>> unmatched_rows([(0, 1)], [("a",), ("b",)], [("x",), ("y",)])
+    RowNumbers(left=(1,), right=(0,))
+    """
     listed = tuple(pairs)
     lefts, rights = {i for i, _ in listed}, {j for _, j in listed}
     return RowNumbers(
@@ -307,6 +345,14 @@ def relationship_violations(join: ResolvedJoin, pairs: Iterable[Pair]) -> RowNum
 
     ``m:1``: each left row has at most one match; ``1:m``: each right row; ``1:1``: both.
     Windows shared by one pair do not count twice.
+    ``relationship_violations(join, [(0, 0), (0, 1)]).left`` is ``(0,)`` if the relationship is ``m:1``.
+
+    Parameters
+    ----------
+    join
+        A resolved join.  Required.
+    pairs
+        The pairs of row numbers that `matching_pairs` returns.  Required.
     """
     once = set(pairs)  # one pair that shares several windows is one match
     lefts = Counter(i for i, _ in once) if join.relationship in ("m:1", "1:1") else Counter[int]()

@@ -124,6 +124,15 @@ def T(text: str, *, source: Source | None = None) -> Table:  # noqa: N802  # rea
     without a date is on 2024-01-01 in UTC.  The column ``__batch__`` is the batch in which a row arrives.
     Lines that start with ``#``, and everything after ``<-``, are comments.
 
+    Parameters
+    ----------
+    text
+        The table.  Required.
+    source
+        Where the text is in a file, for the locations of findings.  None (default): the text is all there is.
+
+    Examples
+    --------
     >>> t = T('''
     ...     sym  | ts       | px: decimal(10,2) | __batch__
     ...     AAPL | 10:00:05 | 1.5               | 1

@@ -167,8 +167,17 @@ class Window(NamedTuple):
 def windows_of(match: SameWindow, time: Position | None, events: Sequence[Position] = ()) -> tuple[Window, ...]:
     """Return the windows that contain `time`, in order.
 
-    `events` are the times of both sides with the same key; only sessions need them.
+    Parameters
+    ----------
+    match
+        The window of a resolved join.  Required.
+    time
+        A position on the time axis; None is in no window.  Required.
+    events
+        The times of both sides with the same key; only sessions need them.  Empty by default.
 
+    Examples
+    --------
     >>> minutes = SameWindow(left=0, right=0, kind="sliding", size=60, slide=30, gap=None, per_window=False)
     >>> windows_of(minutes, 95)
     (Window(start=60, end=120), Window(start=90, end=150))
@@ -202,6 +211,22 @@ def _session(time: Position, events: Sequence[Position], gap: int) -> Window:
 def shared_windows(
     match: SameWindow, left: Position | None, right: Position | None, events: Sequence[Position] = ()
 ) -> tuple[Window, ...]:
-    """Return the windows that contain both times, in order."""
+    """Return the windows that contain both times, in order.
+
+    Parameters
+    ----------
+    match
+        The window of a resolved join.  Required.
+    left, right
+        The times of both rows; None is in no window.  Required.
+    events
+        The times of both sides with the same key, as in `windows_of`.  Empty by default.
+
+    Examples
+    --------
+    >>> minutes = SameWindow(left=0, right=0, kind="sliding", size=60, slide=30, gap=None, per_window=False)
+    >>> shared_windows(minutes, 95, 125)
+    (Window(start=90, end=150),)
+    """
     others = windows_of(match, right, events)
     return tuple(window for window in windows_of(match, left, events) if window in others)

@@ -1,4 +1,4 @@
-"""CSV, JSON and Parquet files as the rows of a dataset: by name, exactly typed, or told why not."""
+"""CSV, JSON and Parquet files as the rows of a dataset: by name, exactly typed, or with an error."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def business(frame: DataFrame) -> list[tuple[Any, ...]]:
 def failure(frame: DataFrame) -> ResolutionError:
     with pytest.raises(Exception, match="WEFT_DATA") as caught:
         frame.collect()
-    told = data_failure(caught.value)
-    assert told is not None
-    return told
+    reported = data_failure(caught.value)
+    assert reported is not None
+    return reported
 
 
 def utc(hour: int, micros: int = 0) -> dt.datetime:
@@ -131,9 +131,9 @@ def test_parquet_is_widened_and_never_rounded(spark: SparkSession, tmp_path: Pat
         (Decimal("12.30"), Decimal("123.45"))
     ]
     spark.sql("SELECT CAST(12.30 AS DOUBLE) a, CAST(123.456 AS DECIMAL(38,18)) b").write.parquet(str(tmp_path / "long"))
-    told = failure(read(spark, tmp_path, dataset(exact), "long", type="parquet"))
-    assert told.code == "W1317"
-    assert "column 'b' holds '123.456" in told.message
+    reported = failure(read(spark, tmp_path, dataset(exact), "long", type="parquet"))
+    assert reported.code == "W1317"
+    assert "column 'b' holds '123.456" in reported.message
     with pytest.raises(ResolutionError) as caught:
         read(spark, tmp_path, dataset(table("t", "snapshot", seen="string")), "good", type="parquet")
     assert caught.value.code == "W1317"
@@ -176,13 +176,13 @@ def test_texts_are_read_exactly_or_not_at_all(spark: SparkSession) -> None:
         assert {name: bool(fits) for name, fits in row.asDict().items() if bool(fits) is not expected} == {}
 
 
-def test_a_value_that_does_not_read_is_named_with_its_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_value_that_cannot_be_read_is_named_with_its_file(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "t x.csv").write_text("amount\n1.00\n12.345\n")
     frame = read(spark, tmp_path, dataset(table("t", "snapshot", amount="decimal(18,2)")), "t x.csv")
-    told = failure(frame)
-    assert told.code == "W1317"
-    assert "column 'amount' holds '12.345', which is not exactly a decimal(18,2)" in told.message
-    assert told.message.endswith(f"{tmp_path}/t x.csv")
+    reported = failure(frame)
+    assert reported.code == "W1317"
+    assert "column 'amount' holds '12.345', which is not exactly a decimal(18,2)" in reported.message
+    assert reported.message.endswith(f"{tmp_path}/t x.csv")
 
 
 def test_each_csv_file_is_read_by_its_own_header(spark: SparkSession, tmp_path: Path) -> None:
@@ -222,23 +222,25 @@ def test_options_say_how_a_csv_file_is_written(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.parametrize("line", ["3", "4,2.00,2026-01,more"])
-def test_a_line_that_is_no_row_fails_whatever_is_asked_of_it(spark: SparkSession, tmp_path: Path, line: str) -> None:
+def test_a_line_that_is_not_a_row_fails_whatever_is_read_from_it(
+    spark: SparkSession, tmp_path: Path, line: str
+) -> None:
     (tmp_path / "t.csv").write_text(f"id,amount,_period\n1,1.00,2026-01\n{line}\n")
     frame = read(spark, tmp_path, dataset(table("t", id="long", amount="decimal(18,2)")), "t.csv")
-    told = failure(frame.select("id"))
-    assert told.code == "W1318"
-    assert f"invalid line: {line} in" in told.message
-    assert "multiline" in told.help
+    reported = failure(frame.select("id"))
+    assert reported.code == "W1318"
+    assert f"invalid line: {line} in" in reported.message
+    assert "multiline" in reported.help
 
 
-def test_a_line_that_is_no_json_fails(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_line_that_is_not_json_fails(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text('{"id": 1}\n{"id": 2\n')
-    told = failure(read(spark, tmp_path, dataset(table("t", "snapshot", id="long")), "t.json", type="json"))
-    assert told.code == "W1318"
-    assert '{"id": 2' in told.message
+    reported = failure(read(spark, tmp_path, dataset(table("t", "snapshot", id="long")), "t.json", type="json"))
+    assert reported.code == "W1318"
+    assert '{"id": 2' in reported.message
 
 
-def test_all_missing_places_are_told_and_some_may_be_missing(spark: SparkSession, tmp_path: Path) -> None:
+def test_all_missing_places_are_reported_and_some_may_be_missing(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "2026-02.csv").write_text("id,amount\n1,1.00\n")
     (tmp_path / "2026-03.csv").mkdir()
     sales = dataset(table())
@@ -263,7 +265,7 @@ def test_all_missing_places_are_told_and_some_may_be_missing(spark: SparkSession
         ("d.csv", b"id,\xff\xfe\n", "cannot read"),
     ],
 )
-def test_a_broken_file_is_told(spark: SparkSession, tmp_path: Path, name: str, content: bytes, part: str) -> None:
+def test_a_damaged_file_is_reported(spark: SparkSession, tmp_path: Path, name: str, content: bytes, part: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ResolutionError) as caught:
         read(spark, tmp_path, dataset(), name, type=name.partition(".")[2])

@@ -1,4 +1,4 @@
-"""Delta and Iceberg tables, read through their Python libraries; the libraries themselves are stood in for."""
+"""Delta and Iceberg tables, read through their Python libraries; the libraries themselves are replaced."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ ROWS = pa.table(
 
 
 class Opened:
-    """What the libraries are asked, and the table that they give back."""
+    """The calls of the libraries, and the table that they return."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
 
-    def __call__(self, *said: Any, **options: Any) -> Opened:
-        self.asked.append((*said, options))
-        if said and "broken" in str(said[0]):
+    def __call__(self, *given: Any, **options: Any) -> Opened:
+        self.asked.append((*given, options))
+        if given and "broken" in str(given[0]):
             raise OSError("no log of commits")
         return self
 
@@ -111,7 +111,9 @@ def test_tables_of_both_formats_are_read_typed_and_filtered(
     ]
 
 
-def test_what_a_library_says_is_told(spark: SparkSession, tmp_path: Path, opened: Opened, run_at: dt.datetime) -> None:
+def test_the_message_of_a_library_is_part_of_the_error(
+    spark: SparkSession, tmp_path: Path, opened: Opened, run_at: dt.datetime
+) -> None:
     assert opened.asked == []
     with pytest.raises(ResolutionError) as caught:
         read(spark, tmp_path, run_at, "delta", PathStrategy(datasource="lake", path="broken"))

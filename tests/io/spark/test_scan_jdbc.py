@@ -39,10 +39,10 @@ ORDERS = dataset(
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     if not installed_jars():
-        told = "these tests need the JDBC driver of PostgreSQL: `scripts/jars` fetches it"
+        reported = "these tests need the JDBC driver of PostgreSQL: `scripts/jars` fetches it"
         if os.environ.get("CI") == "true":
-            pytest.fail(told, pytrace=False)
-        pytest.skip(told)
+            pytest.fail(reported, pytrace=False)
+        pytest.skip(reported)
     with running_server() as found:
         yield found
 
@@ -89,7 +89,7 @@ def test_a_table_is_read_typed_and_filtered(
     assert (row._deleted, row._source_table) == (False, "Order lines")
 
 
-def test_what_the_database_refuses_is_told(
+def test_a_refusal_of_the_database_is_reported(
     spark: SparkSession, server: Server, database: psycopg.Connection[Any]
 ) -> None:
     with pytest.raises(ResolutionError) as caught:
@@ -106,12 +106,12 @@ def test_what_the_database_refuses_is_told(
     database.execute('UPDATE gl."Order lines" SET price = 0.00000000001')
     with pytest.raises(Exception, match="WEFT_DATA") as failed:
         read(spark, opened(server)).collect()
-    told = data_failure(failed.value)
-    assert told is not None
-    assert (told.code, "table Order lines of 'pg'" in told.message) == ("W1317", True)
+    reported = data_failure(failed.value)
+    assert reported is not None
+    assert (reported.code, "table Order lines of 'pg'" in reported.message) == ("W1317", True)
 
 
-def test_a_path_is_no_table(spark: SparkSession, server: Server) -> None:
+def test_a_path_is_not_a_table(spark: SparkSession, server: Server) -> None:
     strategy = PathStrategy(datasource="pg", path="x")
     known = catalog(
         resolver(rule("db", strategy=strategy)),
@@ -200,7 +200,7 @@ def test_outputs_are_published_together_and_once(
     assert out.publish(blocked) == [False]
 
 
-def test_a_target_that_does_not_fit_and_a_server_that_is_gone_are_told(
+def test_a_target_that_does_not_fit_and_a_server_that_is_gone_are_reported(
     spark: SparkSession, server: Server, database: psycopg.Connection[Any]
 ) -> None:
     database.execute("CREATE TABLE gl.out (id text)")

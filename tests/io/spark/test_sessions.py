@@ -1,4 +1,4 @@
-"""The sessions that the other tests stand on."""
+"""The sessions that the other tests use."""
 
 from __future__ import annotations
 

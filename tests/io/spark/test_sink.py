@@ -163,9 +163,9 @@ def test_a_text_that_the_files_cannot_hold_fails_the_output(spark: SparkSession,
     files = source("csv", "files", path_prefix="out", multiline=False)
     with pytest.raises(Exception, match="line end") as caught:
         staged(lines, tmp_path, replace(output("out/t", format="csv"), target=_target(files)), catalog(files))
-    told = data_failure(caught.value)
-    assert told is not None
-    assert told.code == "W1318"
+    reported = data_failure(caught.value)
+    assert reported is not None
+    assert reported.code == "W1318"
 
 
 def test_formulas_are_escaped_in_texts_and_numbers_stay_numbers(spark: SparkSession, tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ def test_tables_of_the_catalog_replace_append_merge_and_refuse(spark: SparkSessi
         spark.sql(f"DROP TABLE {name}")
 
 
-def test_a_table_of_the_catalog_is_read_and_a_missing_one_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_of_the_catalog_is_read_and_a_missing_one_reported(spark: SparkSession, tmp_path: Path) -> None:
 
     spark.sql("DROP TABLE IF EXISTS `default`.`weft_in`")
     spark.sql("CREATE TABLE `default`.`weft_in` USING parquet AS SELECT 1L id, 2.50BD amount, '2026-01' _period")

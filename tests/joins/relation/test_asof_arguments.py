@@ -26,7 +26,7 @@ from weft.joins.spark.failures import coded_errors, explain_job_failure
 
 LEFT = Schema.of(symbol="string", ts="timestamp", qty="long")
 RIGHT = Schema.of(symbol="string", ts="timestamp", bid="double", ask="double")
-TRADES: Any = Relation(None, LEFT, None)  # type: ignore[arg-type]  # these mistakes are told before Spark is asked
+TRADES: Any = Relation(None, LEFT, None)  # type: ignore[arg-type]  # these mistakes are reported before Spark is called
 QUOTES: Any = Relation(None, RIGHT, None)  # type: ignore[arg-type]
 
 
@@ -51,7 +51,7 @@ SAME = AsofOrder("ts", "ts")
 
 @pytest.mark.parametrize("method", ["natural_asof", "asof_join", "join_asof"])
 @pytest.mark.parametrize(
-    ("said", "library", "spec"),
+    ("given", "library", "spec"),
     [
         ({"on": "ts", "by": "symbol"}, "pandas merge_asof", AsofSpec(BY, order=SAME)),
         ({"left_on": "ts", "right_on": "ts"}, "pandas merge_asof", AsofSpec((), order=SAME)),
@@ -100,10 +100,10 @@ SAME = AsofOrder("ts", "ts")
     ],
 )
 def test_arguments_of_other_libraries_are_translated(
-    method: str, said: dict[str, Any], library: str, spec: AsofSpec
+    method: str, given: dict[str, Any], library: str, spec: AsofSpec
 ) -> None:
     with pytest.raises(ArgumentError) as caught:
-        getattr(TRADES, method)(QUOTES, **said)
+        getattr(TRADES, method)(QUOTES, **given)
     assert caught.value.code == "W0310"
     assert library in caught.value.message
     assert parsed(caught.value.help) == spec
@@ -116,13 +116,13 @@ def test_keywords_of_other_libraries_are_errors_of_every_temporal_join(method: s
 
 
 @pytest.mark.parametrize("method", ["natural_asof", "join_asof"])
-def test_an_order_that_is_not_said_is_asked_for_with_the_likely_columns(method: str) -> None:
+def test_a_missing_order_is_reported_with_the_likely_columns(method: str) -> None:
     with pytest.raises(ArgumentError, match="needs order=") as caught:
         getattr(TRADES, method)(QUOTES)
     assert parsed(caught.value.help) == AsofSpec(BY, order=SAME)
 
 
-def test_a_left_side_without_an_order_marker_is_told_of_only_where_that_is_asked_for() -> None:
+def test_a_left_side_without_an_order_marker_is_reported_only_on_request() -> None:
     spec = AsofSpec(BY, order=SAME)
     check_order(TRADES, spec, "ignore")
     with pytest.warns(weft.AsofOrderWarning, match="the result is correct, but"):
@@ -154,7 +154,7 @@ def test_a_right_time_with_the_name_of_the_left_one_takes_the_right_suffix(spec:
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "told"),
+    ("left", "right", "reported"),
     [
         ("timestamp_ntz", "timestamp", "left.t (timestamp_ntz) has no zone"),
         ("timestamp", "date", "right.u (date) has no zone"),
@@ -163,15 +163,15 @@ def test_a_right_time_with_the_name_of_the_left_one_takes_the_right_suffix(spec:
     ],
 )
 def test_the_explanation_says_what_meets_through_the_zone_of_the_session(
-    left: str, right: str, told: str | None
+    left: str, right: str, reported: str | None
 ) -> None:
     spec = AsofSpec([("k", "k")], order=AsofOrder("t", "u"))
     join = resolve_join(spec, Schema.of(k="long", t=left), Schema.of(k="long", u=right))
     facts = dict(explain_resolved(join, spec).facts)
-    if told is None:
+    if reported is None:
         assert "time zone" not in facts
     else:
-        assert facts["time zone"] == f"{told} and meets a timestamp: it is read in spark.sql.session.timeZone"
+        assert facts["time zone"] == f"{reported} and meets a timestamp: it is read in spark.sql.session.timeZone"
 
 
 @pytest.mark.parametrize("kind", ["string", "binary", "interval"])

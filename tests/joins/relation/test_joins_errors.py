@@ -1,4 +1,4 @@
-"""Mistakes: each is told at the line that makes it, in the same words on classic and on Connect."""
+"""Mistakes: each is reported at the line that makes it, with the same message on classic and on Connect."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ MISTAKES: dict[str, Mistake] = {
         lambda a, b: weft.build_join_spec(a, b, sufixes=("", "_r")),  # type: ignore[arg-type]
         ArgumentError, "W0301", "write sufixes='right_column'",
     ),
-    "an alias that is no text": (lambda a, b: a.natural_left(b, amount=3), ArgumentError, "W0301", "alias amount=3"),
-    "a name said twice": (
+    "an alias that is not a string": (lambda a, b: a.natural_left(b, amount=3), ArgumentError, "W0301", "alias amount=3"),
+    "a repeated name": (
         lambda a, b: a.natural_left(b, keys={"order_id": "customer_id"}, order_id="customer_id"),
         ArgumentError, "W0305", "'order_id'",
     ),
@@ -120,7 +120,7 @@ MISTAKES: dict[str, Mistake] = {
         with_spec(("customer_id", "customer_id"), predicates=[ExpressionPredicate("order > 1")]),
         AmbiguousColumnError, "W0216", "left.order or right.order",
     ),
-    "a fragment that is no condition": (
+    "a fragment that is not a condition": (
         with_spec(("customer_id", "customer_id"), predicates=[ExpressionPredicate("left.amount + 1")]),
         JoinSpecError, "W0309", "boolean",
     ),
@@ -172,7 +172,7 @@ MISTAKES: dict[str, Mistake] = {
         JoinTypeError, "W0105", "order_id",
     ),
     "an unknown column in a filter": (lambda a, _: a.filter("amont > 1"), weft.WeftError, "W0207", "'amount'"),
-    "a filter that is no condition": (lambda a, _: a.filter("amount + 1"), weft.WeftError, "W0209", "boolean"),
+    "a filter that is not a condition": (lambda a, _: a.filter("amount + 1"), weft.WeftError, "W0209", "boolean"),
     "keys that are not there to inspect": (
         lambda a, b: weft.inspect_keys(a, b, JoinSpec([("amont", "id")])), UnknownColumnError, "W0101", "'amount'",
     ),
@@ -180,36 +180,34 @@ MISTAKES: dict[str, Mistake] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_told_in_the_same_words_on_both_sessions(
-    spark: SparkSession, connect: SparkSession, name: str
-) -> None:
+def test_an_error_has_the_same_message_on_both_sessions(spark: SparkSession, connect: SparkSession, name: str) -> None:
     call, kind, code, part = MISTAKES[name]
-    told = []
+    reported = []
     for session in (spark, connect):
         with pytest.raises(WeftError) as caught:
             call(relation_of(session, ORDERS), relation_of(session, CUSTOMERS))
-        told.append((type(caught.value), caught.value.code, str(caught.value)))
-    assert told[0] == told[1]
-    found, found_code, text = told[0]
+        reported.append((type(caught.value), caught.value.code, str(caught.value)))
+    assert reported[0] == reported[1]
+    found, found_code, text = reported[0]
     assert issubclass(found, kind)
     assert found_code == code
     assert part in text
 
 
-def told_by(call: Callable[[], Any]) -> tuple[weft.errors.Diagnostic, ...]:
+def message_of(call: Callable[[], Any]) -> tuple[weft.errors.Diagnostic, ...]:
     with pytest.raises(WeftError) as caught:
         call()
     return caught.value.diagnostics
 
 
-def test_every_mistake_of_a_natural_join_is_told_at_once(spark: SparkSession) -> None:
+def test_every_mistake_of_a_natural_join_is_reported_at_once(spark: SparkSession) -> None:
     a, b = relation_of(spark, ORDERS), relation_of(spark, CUSTOMERS)
     predicates = [ExpressionPredicate("right.stat = 'new'")]
-    said = told_by(lambda: a.natural_left(b, custmer="id", amont="vipp", predicates=predicates))
-    assert [d.code for d in said] == ["W0101", "W0101", "W0101", "W0207"]
+    given = message_of(lambda: a.natural_left(b, custmer="id", amont="vipp", predicates=predicates))
+    assert [d.code for d in given] == ["W0101", "W0101", "W0101", "W0207"]
     order = weft.AsofOrder("placd", "since")
-    said = told_by(lambda: a.natural_asof(b, order=order, custmer="id", predicates=predicates))
-    assert [d.code for d in said] == ["W0101", "W0207", "W0101"]
+    given = message_of(lambda: a.natural_asof(b, order=order, custmer="id", predicates=predicates))
+    assert [d.code for d in given] == ["W0101", "W0207", "W0101"]
 
 
 def test_each_parameter_is_checked_on_its_own(spark: SparkSession) -> None:
@@ -219,11 +217,11 @@ def test_each_parameter_is_checked_on_its_own(spark: SparkSession) -> None:
         "strict": "status", "exclude_shared": "order", "nulls_equal": 1, "relationship": "n:1",
         "unmatched": True, "stats": "since", "amount": 3,
     }  # fmt: skip
-    said = told_by(lambda: a.natural_inner(b, **wrong))
-    assert [d.message.split()[0] for d in said] == [
+    given = message_of(lambda: a.natural_inner(b, **wrong))
+    assert [d.message.split()[0] for d in given] == [
         "strict", "exclude_shared", "nulls_equal", "relationship", "unmatched", "stats", "alias",
     ]  # fmt: skip
-    hinted = [d.help.partition("to alias column ")[2] for d in said]
+    hinted = [d.help.partition("to alias column ")[2] for d in given]
     assert [h for h in hinted if h] == [
         "'strict' use keys={'strict': ...}",
         "'stats' use keys={'stats': ...}",
@@ -233,9 +231,9 @@ def test_each_parameter_is_checked_on_its_own(spark: SparkSession) -> None:
 def test_each_parameter_of_an_as_of_join_is_checked_on_its_own(spark: SparkSession) -> None:
     a, b = relation_of(spark, ORDERS), relation_of(spark, CUSTOMERS)
     wrong: dict[str, Any] = {"order": "since", "direction": "up", "tolerance": True, "strict": "status"}
-    said = told_by(lambda: a.natural_asof(b, **wrong))
-    assert [d.message.split()[0] for d in said] == ["order", "direction", "tolerance", "strict"]
-    assert ["to alias column" in d.help for d in said] == [True, False, False, True]
+    given = message_of(lambda: a.natural_asof(b, **wrong))
+    assert [d.message.split()[0] for d in given] == ["order", "direction", "tolerance", "strict"]
+    assert ["to alias column" in d.help for d in given] == [True, False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -249,16 +247,16 @@ def test_each_parameter_of_an_as_of_join_is_checked_on_its_own(spark: SparkSessi
 def test_the_call_that_a_directed_join_advises_runs(spark: SparkSession, named: dict[str, Any]) -> None:
     a = relation_of(spark, ORDERS).rename(strict="class")
     b = relation_of(spark, CUSTOMERS)
-    (said,) = told_by(lambda: a.semi_join(b, **named))
-    call = said.help.removeprefix("write ").splitlines()[0]
+    (given,) = message_of(lambda: a.semi_join(b, **named))
+    call = given.help.removeprefix("write ").splitlines()[0]
     joined = eval(f"a.{call}", {"a": a, "other": b, "JoinSpec": JoinSpec})  # noqa: S307  # our own text
     assert joined.columns == a.columns
 
 
 def test_a_type_mismatch_advises_a_cast_that_runs(spark: SparkSession) -> None:
     a, b = relation_of(spark, ORDERS), relation_of(spark, CUSTOMERS)
-    (said,) = told_by(lambda: a.semi_join(b, JoinSpec([("customer_id", "id")])))
-    call = said.help.removeprefix("cast one side first, for example ")
+    (given,) = message_of(lambda: a.semi_join(b, JoinSpec([("customer_id", "id")])))
+    call = given.help.removeprefix("cast one side first, for example ")
     right = eval(call, {"left": a, "right": b})  # noqa: S307  # our own text
     assert a.semi_join(right, JoinSpec([("customer_id", "id")])).columns == a.columns
 
@@ -272,10 +270,10 @@ def test_build_join_spec_takes_the_promises(spark: SparkSession) -> None:
 def test_what_a_directed_join_refuses_the_type_checker_refuses_too(spark: SparkSession) -> None:
     """Each ignore below is needed: mypy reports one that is not."""
     a, b = relation_of(spark, ORDERS), relation_of(spark, CUSTOMERS)
-    told_by(lambda: a.inner_join(b, customer_id="id"))  # type: ignore[call-overload]
-    told_by(lambda: a.inner_join(b))  # type: ignore[call-overload]
-    told_by(lambda: a.left_outer(b, nulls_equal=True))  # type: ignore[call-overload]
-    told_by(lambda: a.semi_join(b, [("order", "order")]))  # type: ignore[call-overload]
+    message_of(lambda: a.inner_join(b, customer_id="id"))  # type: ignore[call-overload]
+    message_of(lambda: a.inner_join(b))  # type: ignore[call-overload]
+    message_of(lambda: a.left_outer(b, nulls_equal=True))  # type: ignore[call-overload]
+    message_of(lambda: a.semi_join(b, [("order", "order")]))  # type: ignore[call-overload]
     with pytest.warns(DeprecationWarning, match="on="):
         a.semi_join(b, on=["order"])
     assert a.semi_join(b, ID).select("amount").columns == ("amount",)

@@ -70,12 +70,12 @@ def test_match_stats_beside_promises_and_an_indicator(any_spark: SparkSession) -
     left, right = relation_of(any_spark, LEFT), relation_of(any_spark, RIGHT)
     spec = JoinSpec([("id", "id")], relationship="m:m", unmatched=None)
     result = left.full_outer(right, spec, stats=stats, project=JoinProjection(indicator="side"))
-    told = sorted(row[-1] for row in rows_of(result.df))
+    reported = sorted(row[-1] for row in rows_of(result.df))
     assert stats.get() == {
         "rows": 8,
-        "matched": told.count("both"),
-        "left_only": told.count("left_only"),
-        "right_only": told.count("right_only"),
+        "matched": reported.count("both"),
+        "left_only": reported.count("left_only"),
+        "right_only": reported.count("right_only"),
     }
 
 
@@ -162,39 +162,39 @@ def test_inspect_keys_refuses_a_key_called_like_a_count(any_spark: SparkSession)
 def test_explain_join_of_two_relations_prints_what_it_returns(any_spark: SparkSession) -> None:
     left, right = relation_of(any_spark, LEFT), relation_of(any_spark, RIGHT)
     out = io.StringIO()
-    told = explain_join(left, right, JoinSpec([("id", "id")]), how="left", file=out)
-    assert out.getvalue() == f"{told}\n"
-    assert told.bound
-    assert told.title == "left join"
+    reported = explain_join(left, right, JoinSpec([("id", "id")]), how="left", file=out)
+    assert out.getvalue() == f"{reported}\n"
+    assert reported.bound
+    assert reported.title == "left join"
 
 
 def test_explain_join_without_a_spec_tells_that_keys_are_shared(any_spark: SparkSession) -> None:
     left, right = relation_of(any_spark, LEFT), relation_of(any_spark, RIGHT)
-    told = explain_join(left, right, file=io.StringIO())
-    assert told.to_dict()["keys"] == [{"left": "left.id", "right": "right.id", "origin": "shared", "type": "long"}]
+    reported = explain_join(left, right, file=io.StringIO())
+    assert reported.to_dict()["keys"] == [{"left": "left.id", "right": "right.id", "origin": "shared", "type": "long"}]
 
 
 def test_explain_join_of_a_result_is_its_lineage(any_spark: SparkSession) -> None:
     left, right = relation_of(any_spark, LEFT), relation_of(any_spark, RIGHT)
     result = left.order_by("id").natural_left(right)
-    told = explain_join(result, file=io.StringIO())
+    reported = explain_join(result, file=io.StringIO())
     assert result.lineage is not None
-    assert told == result.lineage.explain()
-    assert told.to_dict()["keys"][0]["origin"] == "shared"
-    assert "sorted by id ascending" in str(told)
+    assert reported == result.lineage.explain()
+    assert reported.to_dict()["keys"][0]["origin"] == "shared"
+    assert "sorted by id ascending" in str(reported)
 
 
-def test_explain_join_of_a_relation_that_is_no_join_says_so(any_spark: SparkSession) -> None:
+def test_explain_join_of_a_relation_that_is_not_a_join_says_so(any_spark: SparkSession) -> None:
     with pytest.raises(ArgumentError, match="is not the result of a join"):
         explain_join(relation_of(any_spark, LEFT))
 
 
 def test_explanations_do_not_depend_on_the_session(spark: SparkSession, connect: SparkSession) -> None:
-    told = []
+    reported = []
     for session in (spark, connect):
         left, right = relation_of(session, LEFT), relation_of(session, RIGHT)
-        told.append(str(explain_join(left.natural_full(right), file=io.StringIO())))
-    assert told[0] == told[1]
+        reported.append(str(explain_join(left.natural_full(right), file=io.StringIO())))
+    assert reported[0] == reported[1]
 
 
 def test_lineage_holds_the_spec_of_a_natural_join(any_spark: SparkSession) -> None:
@@ -239,8 +239,8 @@ def test_explanations_name_the_method_that_was_called(any_spark: SparkSession) -
             (getattr(left, f"natural_{how}")(right), f"natural_{how}"),
             (getattr(left, method)(right, spec), method),
         ):
-            told = explain_join(result, file=io.StringIO()).to_dict()
-            assert told["method"].partition(" ")[0] == name
+            reported = explain_join(result, file=io.StringIO()).to_dict()
+            assert reported["method"].partition(" ")[0] == name
     order = weft.AsofOrder(left="id", right="at")
     nearest = left.natural_asof(right.rename(id="at"), order=order, v="w", order_check="ignore")
     assert explain_join(nearest, file=io.StringIO()).to_dict()["method"].startswith("natural_asof")
@@ -257,8 +257,8 @@ def test_explain_join_refuses_what_it_would_ignore(any_spark: SparkSession) -> N
         ((joined,), {"how": "left"}, "how="),
         ((joined,), {"project": project, "how": "inner"}, "how= or project="),
     ]
-    for given, named, told in calls:
-        with pytest.raises(ArgumentError, match=f"takes no {told}") as caught:
+    for given, named, reported in calls:
+        with pytest.raises(ArgumentError, match=f"takes no {reported}") as caught:
             explain_join(*given, **named)
         assert caught.value.code == "W0305"
 

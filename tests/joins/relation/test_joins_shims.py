@@ -202,7 +202,7 @@ def test_a_lenient_join_without_a_key_left_is_refused(any_spark: SparkSession) -
 
 
 @pytest.mark.parametrize("kind", ["double", "float", "array<integer>"])
-def test_a_shared_key_that_is_risky_to_compare_is_told(spark: SparkSession, kind: str) -> None:
+def test_a_shared_key_that_is_risky_to_compare_is_reported(spark: SparkSession, kind: str) -> None:
     frame = spark.sql(f"SELECT 1 AS id, CAST(NULL AS {kind.replace('integer', 'int')}) AS price")
     with pytest.warns(JoinKeyWarning, match=r"shared column 'price' of type .* exclude_shared=\('price',\)"):
         weft.relation(frame).natural_inner(weft.relation(frame))

@@ -89,9 +89,9 @@ def test_a_relation_prints_its_columns(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("name", ["natural_left", "natural_anti", "left_outer", "semi_join"])
 def test_the_help_of_a_method_shows_parameters_and_an_example(name: str) -> None:
-    told = getattr(Relation, name).__doc__
+    reported = getattr(Relation, name).__doc__
     for part in ("Parameters\n", "project, suffixes\n", "stats\n", f"orders.{name}(customers, "):
-        assert part in told
+        assert part in reported
 
 
 WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {

@@ -48,14 +48,14 @@ def bound(*keys: tuple[str, str], predicates: Any = (), **options: Any) -> Any:
     return lambda: resolve_join(JoinSpec(keys, predicates), LEFT, RIGHT, **options)
 
 
-def test_every_misspelt_alias_is_told() -> None:
-    said = findings(
+def test_every_misspelt_alias_is_reported() -> None:
+    given = findings(
         UnknownColumnError,
         lambda: infer_natural_keys(
             LEFT, RIGHT, aliases=(("custmer", "id"), ("totl", "credt")), exclude_shared=["regin"]
         ),
     )
-    assert [message for _, message in said] == [
+    assert [message for _, message in given] == [
         "exclude_shared names 'regin', which is not a shared column",
         "the left relation has no column 'custmer'",
         "the left relation has no column 'totl'",
@@ -64,11 +64,11 @@ def test_every_misspelt_alias_is_told() -> None:
 
 
 def test_two_bad_keys_and_a_bad_predicate_are_three_findings() -> None:
-    said = findings(
+    given = findings(
         UnknownColumnError,
         bound(("custmer", "id"), ("total", "name"), predicates=[ExpressionPredicate("right.credt > 1")]),
     )
-    assert [code for code, _ in said] == ["W0101", "W0105", "W0207"]
+    assert [code for code, _ in given] == ["W0101", "W0105", "W0207"]
 
 
 def test_the_first_finding_gives_the_class() -> None:
@@ -84,7 +84,7 @@ def test_the_first_finding_gives_the_class() -> None:
     ]
 
 
-def test_both_columns_of_a_comparison_are_told() -> None:
+def test_both_columns_of_a_comparison_are_reported() -> None:
     assert len(findings(UnknownColumnError, bound(predicates=[ColumnPredicate("a", "<", "b")]))) == 2
 
 
@@ -95,8 +95,8 @@ def test_an_as_of_join_tells_keys_predicates_and_order() -> None:
         order=AsofOrder("tss", "tz"),
         range_predicates=[ColumnPredicate("v", "<", "w")],
     )
-    said = findings(UnknownColumnError, lambda: resolve_join(spec, LEFT, RIGHT))
-    names = [message.rsplit(" ", 1)[1] for _, message in said]
+    given = findings(UnknownColumnError, lambda: resolve_join(spec, LEFT, RIGHT))
+    names = [message.rsplit(" ", 1)[1] for _, message in given]
     assert names == ["'custmer'", "'credt'", "'w'", "'tss'", "'tz'"]
 
 
@@ -121,7 +121,7 @@ def test_no_keys_says_what_exclude_shared_removed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "told"),
+    ("left", "right", "reported"),
     [
         (("id", "long"), ("key", "string"), 'right.with_columns(key="CAST(key AS long)")'),
         (("id", "string"), ("key", "date"), 'left.with_columns(id="CAST(id AS date)")'),
@@ -141,11 +141,11 @@ def test_no_keys_says_what_exclude_shared_removed() -> None:
     ],
 )
 def test_the_cast_in_the_help_is_one_that_the_language_has(
-    left: tuple[str, str], right: tuple[str, str], told: str
+    left: tuple[str, str], right: tuple[str, str], reported: str
 ) -> None:
     fields = {"left": Field(left[0], parse_type(left[1])), "right": Field(right[0], parse_type(right[1]))}
     help_ = suggest_cast(fields["left"], fields["right"])
-    assert told in help_
+    assert reported in help_
     casts = re.findall(r'(left|right)\.with_columns\(.*?"(CAST\(.*?\))"', help_)
     assert len(casts) == help_.count("with_columns")
     for side, text in casts:

@@ -137,7 +137,7 @@ def test_a_fragment_that_does_not_fit_is_refused_by_the_class_of_its_mistake(
         bound(ExpressionPredicate(text))
 
 
-def test_every_mistake_of_a_fragment_is_told_with_its_place() -> None:
+def test_every_mistake_of_a_fragment_is_reported_with_its_location() -> None:
     with pytest.raises(UnknownColumnError) as caught:
         bound(ExpressionPredicate("left.aa = 1 AND right.bb = 2"))
     assert len(caught.value.diagnostics) == 2
@@ -200,7 +200,7 @@ def test_a_range_predicate_over_any_other_column_is_refused(predicate: Any, colu
         resolve_join(spec, Schema(LEFT.fields[:6]), RIGHT)
 
 
-def test_every_foreign_column_of_a_range_predicate_is_told() -> None:
+def test_every_foreign_column_of_a_range_predicate_is_reported() -> None:
     predicate = ExpressionPredicate("flag AND n = 1 AND m = 2")
     spec = AsofSpec([("id", "key")], order=AsofOrder("at", "ts"), range_predicates=[predicate])
     with pytest.raises(JoinSpecError) as caught:

@@ -166,8 +166,8 @@ def test_an_as_of_join_to_which_the_right_side_adds_nothing_is_refused() -> None
     ):
         with refused(JoinSpecError, "W0108", "right side adds no column"):
             resolve_join(spec, left, right, project=project)
-    told = JoinProjection(keep_right_order=False, indicator="found")
-    assert resolve_join(spec, left, right, project=told).output[-1].source == "indicator"
+    reported = JoinProjection(keep_right_order=False, indicator="found")
+    assert resolve_join(spec, left, right, project=reported).output[-1].source == "indicator"
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_a_renamed_column_keeps_its_new_name_so_the_other_one_takes_the_suffix()
     assert [c.name for c in settled.output] == ["id", "v_left", "v"]
 
 
-def test_two_columns_renamed_alike_are_told_to_rename() -> None:
+def test_two_columns_renamed_alike_are_reported_with_how_to_rename_them() -> None:
     project = JoinProjection(rename={"left.x": "z", "right.y": "Z"}, suffixes=("", "_r"))
     with refused(ColumnCollisionError, "W0103", "'Z'", "rename={...}"):
         resolve_join(ID, LEFT, RIGHT, project=project)
@@ -156,16 +156,16 @@ def collisions(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(collisions())
-def test_the_suffixes_in_the_text_really_pass(said: dict[str, Any]) -> None:
+def test_the_suffixes_in_the_text_really_pass(written: dict[str, Any]) -> None:
     try:
-        join = resolve_join(ID, **said)
+        join = resolve_join(ID, **written)
     except ColumnCollisionError as error:
         pair = suggested(error)
         if pair is None:
             assert "rename={...}" in error.help
             return
-        join = resolve_join(ID, **(said | {"project": replace(said["project"], suffixes=pair)}))
-    fold = (lambda n: n) if said["left"].case_sensitive else str.casefold
+        join = resolve_join(ID, **(written | {"project": replace(written["project"], suffixes=pair)}))
+    fold = (lambda n: n) if written["left"].case_sensitive else str.casefold
     result = [fold(c.name) for c in join.output]
     assert len(set(result)) == len(result)
     assert len(join.schema) == len(result)

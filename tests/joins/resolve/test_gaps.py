@@ -96,7 +96,7 @@ def test_an_as_of_spec_takes_everything_that_natural_keys_promise() -> None:
     assert (join.how, len(join.conditions)) == ("inner", 2)
 
 
-def test_a_column_called_like_a_parameter_is_told_the_way_through_keys() -> None:
+def test_a_column_called_like_a_parameter_is_reported_with_a_hint_at_keys() -> None:
     left = Schema.of(id="long", strict="long", project="long", suffixes="long", predicates="long", keys="long")
     for name in ("strict", "project", "suffixes", "predicates", "keys"):
         with refused(ArgumentError, "W0301", f"to alias column {name!r} use keys={{{name!r}: ...}}"):
@@ -212,9 +212,9 @@ def test_semi_anti_and_cross_are_there_and_nothing_else_is_a_cross_join() -> Non
 
 def test_join_on_gives_a_spec_and_warns_with_the_exact_replacement() -> None:
     relation = unplugged(A)
-    for said in ({"on": "id"}, {"on": ["id"]}, {"on": [("id", "id")]}, {"on": {"id": "id"}}):
+    for given in ({"on": "id"}, {"on": ["id"]}, {"on": [("id", "id")]}, {"on": {"id": "id"}}):
         with pytest.warns(DeprecationWarning, match=re.escape("JoinSpec.from_tuples(('id', 'id'))")) as caught:
-            assert relation.join_on(**said) == JoinSpec.from_tuples(("id", "id"))
+            assert relation.join_on(**given) == JoinSpec.from_tuples(("id", "id"))
         assert caught[0].filename == __file__
 
 
@@ -236,7 +236,7 @@ def test_aliases_are_stored_as_equal_keys() -> None:
     assert JoinSpec(found.pairs).to_dict()["equal_keys"] == [["id", "id"], ["ref", "x"]]
 
 
-def test_an_order_marker_is_told_in_the_explanation() -> None:
+def test_an_order_marker_is_part_of_the_explanation() -> None:
     join = resolve_join(JoinSpec([("id", "id")]), A, B)
     assert "sorted by id ascending" in str(explain_resolved(join, None, ordering=(("id", True),)))
 
@@ -312,7 +312,7 @@ def test_a_displaced_key_is_named_in_the_collision() -> None:
     assert [c.name for c in join.output] == ["id", "status", "status_r"]
 
 
-def test_shared_columns_can_be_excluded_and_risky_ones_are_told() -> None:
+def test_shared_columns_can_be_excluded_and_risky_ones_are_reported() -> None:
     left = Schema.of(id="long", updated_at="timestamp", score="double")
     found = infer_natural_keys(left, left, exclude_shared=("updated_at",))
     assert found.pairs == (("id", "id"), ("score", "score"))
@@ -325,7 +325,7 @@ def test_relations_of_two_sessions_are_refused() -> None:
         left.natural_inner(right)
 
 
-def test_conditions_stand_in_a_fixed_order() -> None:
+def test_conditions_have_a_fixed_order() -> None:
     left = Schema.of(z="long", status="string", id="long", ref="long", ts="long")
     right = Schema.of(id="long", status="string", code="string", x="long", y="long", z="long", qts="long")
     found = infer_natural_keys(
@@ -360,7 +360,7 @@ GAPS: dict[int, Callable[..., None]] = {
     2: test_a_directed_join_refuses_keywords_and_names_from_kwargs,
     3: test_suffixes_are_short_for_a_projection_and_not_both,
     4: test_an_as_of_spec_takes_everything_that_natural_keys_promise,
-    5: test_a_column_called_like_a_parameter_is_told_the_way_through_keys,
+    5: test_a_column_called_like_a_parameter_is_reported_with_a_hint_at_keys,
     6: test_a_misspelt_option_is_compared_with_columns_and_parameters,
     7: test_a_spec_is_checked_when_made_and_its_names_when_bound,
     8: test_names_are_found_in_any_case_unless_the_policy_says_otherwise,
@@ -372,7 +372,7 @@ GAPS: dict[int, Callable[..., None]] = {
     14: test_join_on_gives_a_spec_and_warns_with_the_exact_replacement,
     15: test_specs_are_stored_with_type_and_version,
     16: test_aliases_are_stored_as_equal_keys,
-    17: test_an_order_marker_is_told_in_the_explanation,
+    17: test_an_order_marker_is_part_of_the_explanation,
     18: test_binding_an_as_of_spec_asks_for_no_sorted_data,
     19: test_an_expression_is_deterministic,
     20: test_a_fragment_names_its_sides,
@@ -380,9 +380,9 @@ GAPS: dict[int, Callable[..., None]] = {
     22: test_a_strategy_is_chosen_with_its_reason,
     23: test_an_explanation_names_all_that_was_decided,
     24: test_a_displaced_key_is_named_in_the_collision,
-    25: test_shared_columns_can_be_excluded_and_risky_ones_are_told,
+    25: test_shared_columns_can_be_excluded_and_risky_ones_are_reported,
     26: test_relations_of_two_sessions_are_refused,
-    27: test_conditions_stand_in_a_fixed_order,
+    27: test_conditions_have_a_fixed_order,
     28: test_columns_of_predicates_stay_and_follow_the_collision_rule,
 }
 

@@ -36,12 +36,12 @@ from weft.joins.spec.join import read_alias_pairs
 def natural(
     left: Schema, right: Schema, how: Any = "inner", *, keys: Any = None, project: Any = None, **aliases: str
 ) -> ResolvedJoin:
-    said = read_alias_pairs(aliases, keys)
+    given = read_alias_pairs(aliases, keys)
     found = infer_natural_keys(
         left,
         right,
-        aliases=said[: len(aliases)],
-        keys=said[len(aliases) :],
+        aliases=given[: len(aliases)],
+        keys=given[len(aliases) :],
         parameters=("strict", "order", "tolerance"),
     )
     return resolve_join(JoinSpec(found.pairs), left, right, how=how, project=project, inference=found)
@@ -84,7 +84,7 @@ def test_n4_no_shared_column_is_refused() -> None:
 VALUES = Schema.of(id="long", value="string")
 
 
-def test_j1_a_column_that_is_no_key_collides() -> None:
+def test_j1_a_column_that_is_not_a_key_collides() -> None:
     with refused(ColumnCollisionError, "W0103", "value"):
         resolve_join(JoinSpec([("id", "id")]), VALUES, VALUES)
 
@@ -156,7 +156,7 @@ def asof(project: JoinProjection | None = None) -> ResolvedJoin:
     return resolve_join(spec, Schema.of(s="string", ts="timestamp", n="long"), QUOTES, project=project)
 
 
-def test_x1_an_order_column_of_one_name_is_no_key_and_takes_a_suffix() -> None:
+def test_x1_an_order_column_of_one_name_is_not_a_key_and_takes_a_suffix() -> None:
     for project, expected in (
         (None, ["s", "ts", "n", "ts_right", "px"]),
         (JoinProjection(suffixes=("", "_q")), ["s", "ts", "n", "ts_q", "px"]),
@@ -193,7 +193,7 @@ def test_x4_specs_that_differ_in_order_or_direction_resolve_differently() -> Non
     assert len({resolve_join(s, left, right).fingerprint for s in specs}) == len(set(specs)) == 3
 
 
-def test_x5_a_bad_alias_that_is_not_strict_is_told() -> None:
+def test_x5_an_invalid_alias_that_is_not_strict_is_reported() -> None:
     found = infer_natural_keys(
         Schema.of(a="long", b="long"), Schema.of(a="long", c="long"), aliases=(("nope", "c"),), strict=False
     )
@@ -208,7 +208,7 @@ def test_x6_a_column_called_like_a_parameter_works_through_keys(name: str) -> No
     assert [k.origin for k in join.keys] == ["shared", "keys"]
 
 
-def test_x7_a_tolerance_is_no_sql() -> None:
+def test_x7_a_tolerance_is_not_sql() -> None:
     with refused(JoinSpecError, "W0304", "'1 OR TRUE'"):
         AsofSpec(order=AsofOrder("n", "n"), tolerance="1 OR TRUE")
 
@@ -229,7 +229,7 @@ def test_x10_a_relation_can_be_joined_with_itself(how: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.b", "c`d", "order id", "class"])
-def test_x13_names_that_are_no_words_work_as_shared_columns_and_as_aliases(name: str) -> None:
+def test_x13_names_that_are_not_words_work_as_shared_columns_and_as_aliases(name: str) -> None:
     left, right = Schema((Field(name, LONG), Field("v", LONG))), Schema((Field(name, LONG), Field("w", LONG)))
     assert names(natural(left, right)) == [name, "v", "w"]
     other = Schema((Field("x", LONG), Field("w", LONG)))
@@ -307,7 +307,7 @@ def test_x22_an_order_column_may_be_a_double() -> None:
     assert isinstance(join.match, AsOf)
 
 
-def test_unknown_columns_of_a_spec_are_told_at_bind() -> None:
+def test_unknown_columns_of_a_spec_are_reported_at_bind() -> None:
     with refused(UnknownColumnError, "W0101", "right relation", "'nope'"):
         resolve_join(JoinSpec([("id", "nope")]), VALUES, VALUES)
 

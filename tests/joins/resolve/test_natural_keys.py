@@ -1,4 +1,4 @@
-"""infer_natural_keys: shared names, aliases, keys=, what is left out, and what is told."""
+"""infer_natural_keys: shared names, aliases, keys=, what is left out, and what is reported."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def test_an_alias_that_says_what_is_shared_anyway_displaces_nothing() -> None:
     assert (found.pairs, found.origins, dict(found.displaced)) == ((("id", "ID"),), ("alias",), {})
 
 
-@pytest.mark.parametrize("said", [(("a", "x"), ("A", "X")), (("a", "x"), ("a", "x"), ("`a`", "x"))])
-def test_a_pair_said_twice_counts_once(said: Any) -> None:
+@pytest.mark.parametrize("written", [(("a", "x"), ("A", "X")), (("a", "x"), ("a", "x"), ("`a`", "x"))])
+def test_a_pair_that_is_repeated_counts_once(written: Any) -> None:
     left, right = Schema.of(a="long"), Schema.of(x="long")
-    found = infer_natural_keys(left, right, aliases=said)
+    found = infer_natural_keys(left, right, aliases=written)
     assert (found.pairs, found.origins) == ((("a", "x"),), ("alias",))
     assert len(joined(left, right, found).keys) == 1
 
@@ -92,7 +92,7 @@ def test_an_alias_may_name_any_column_literally() -> None:
         (("nothing_like", "id"), "left", "'nothing_like'", "it has 'customer'"),
     ],
 )
-def test_an_alias_that_names_no_column_is_told_the_side_and_near_names(
+def test_an_alias_that_names_no_column_is_reported_with_the_side_and_near_names(
     pair: Any, side: str, name: str, near: str
 ) -> None:
     left, right = Schema.of(customer="long", total="long"), Schema.of(id="long", idx="long")
@@ -101,13 +101,13 @@ def test_an_alias_that_names_no_column_is_told_the_side_and_near_names(
 
 
 @pytest.mark.parametrize(("typo", "parameter"), [("tolerence", "tolerance"), ("stric", "strict"), ("keyz", "keys")])
-def test_a_misspelt_parameter_is_told_the_parameter(typo: str, parameter: str) -> None:
+def test_a_misspelt_parameter_is_reported_with_the_right_one(typo: str, parameter: str) -> None:
     left, right = Schema.of(a="long"), Schema.of(a="long")
     with refused(UnknownColumnError, "W0101", repr(typo), f"or the parameter {parameter}=?"):
         infer_natural_keys(left, right, aliases=((typo, "a"),), parameters=PARAMETERS)
 
 
-def test_at_most_three_near_names_are_told() -> None:
+def test_at_most_three_near_names_are_reported() -> None:
     left = Schema.of(**{f"customer_{i}": "long" for i in range(9)})
     with pytest.raises(UnknownColumnError) as caught:
         infer_natural_keys(left, Schema.of(id="long"), aliases=(("customer_x", "id"),))
@@ -150,7 +150,7 @@ def test_long_column_lists_are_cut() -> None:
         infer_natural_keys(left, right)
 
 
-def test_excluded_shared_columns_are_no_keys() -> None:
+def test_excluded_shared_columns_are_not_keys() -> None:
     left, right = Schema.of(id="long", updated_at="timestamp"), Schema.of(id="long", Updated_At="timestamp")
     assert infer_natural_keys(left, right, exclude_shared=("UPDATED_AT",)).pairs == (("id", "id"),)
     with refused(NoJoinKeysError, "W0104"):
@@ -184,7 +184,7 @@ def test_order_columns_are_never_keys(left_order: str, right_order: str) -> None
 
 
 @pytest.mark.parametrize("dtype", ["double", "float", "array<long>", "struct<a:long>", "map<string,long>"])
-def test_a_shared_key_that_is_risky_to_compare_is_told(dtype: str) -> None:
+def test_a_shared_key_that_is_risky_to_compare_is_reported(dtype: str) -> None:
     left, right = (Schema.of(id="long", x=parse_type(dtype)) for _ in range(2))
     (note,) = infer_natural_keys(left, right).notes
     assert "'x'" in note

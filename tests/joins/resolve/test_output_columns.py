@@ -185,7 +185,7 @@ def test_dropping_one_side_of_a_collision_settles_it() -> None:
     assert "status < l.status" in shown(joined(suffixes=None, drop=["right.status"]))
 
 
-def test_dropping_what_is_not_repeated_is_no_mistake() -> None:
+def test_dropping_what_is_not_repeated_is_valid() -> None:
     assert shown(joined(drop=["right.id", "id"])) == LEFT + RIGHT
     assert shown(joined(keep=["total"], drop=["name"])) == ["total < l.total"]
 
@@ -214,13 +214,13 @@ def test_a_name_that_both_sides_have_must_say_its_side(option: str) -> None:
         ("nothing_like_it", "columns are"),
     ],
 )
-def test_a_name_that_neither_side_has_is_told_the_nearest(option: str, name: str, near: str) -> None:
+def test_a_name_that_neither_side_has_is_reported_with_the_nearest(option: str, name: str, near: str) -> None:
     value: Any = {name: "x"} if option == "rename" else [name]
     with refused(UnknownColumnError, "W0101", option, repr(name), near):
         joined(**{option: value})
 
 
-def test_a_right_column_is_no_column_of_a_semi_join() -> None:
+def test_a_right_column_is_not_a_column_of_a_semi_join() -> None:
     for how in ("semi", "anti"):
         with refused(UnknownColumnError, "W0101", "drop", "'right.name'"):
             joined(how, drop=["right.name"])
@@ -300,7 +300,7 @@ def test_columns_of_predicates_are_ordinary_columns() -> None:
     assert shown(joined(spec=spec)) == LEFT + RIGHT
 
 
-def test_the_right_order_column_stays_unless_it_is_told_to_go() -> None:
+def test_the_right_order_column_stays_unless_it_is_dropped() -> None:
     left, right = Schema.of(s="string", ts="timestamp"), Schema.of(s="string", qts="timestamp", px="long")
     spec = AsofSpec([("s", "s")], order=AsofOrder("ts", "qts"))
     assert [c.name for c in resolve_join(spec, left, right).output] == ["s", "ts", "qts", "px"]

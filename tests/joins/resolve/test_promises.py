@@ -64,13 +64,13 @@ def test_how_takes_its_own_words_only(how: Any) -> None:
 
 
 @pytest.mark.parametrize("spec", ["id", 5, [("id", "id")], {"type": "join"}, ColumnPredicate("a", "<", "b")])
-def test_what_is_no_spec_is_a_type_error(spec: Any) -> None:
+def test_what_is_not_a_spec_is_a_type_error(spec: Any) -> None:
     with refused(ArgumentError, "W0301", "JoinSpec", type(spec).__name__):
         resolve_join(spec, A, B, how="inner")
 
 
 @pytest.mark.parametrize("side", [None, "orders", ["id"], {"id": "long"}])
-def test_a_side_that_is_no_relation_or_schema_is_a_type_error(side: Any) -> None:
+def test_a_side_that_is_not_a_relation_or_schema_is_a_type_error(side: Any) -> None:
     with refused(ArgumentError, "W0301", "left side", type(side).__name__):
         ID.bind(side, B)
     with refused(ArgumentError, "W0301", "right side", type(side).__name__):

@@ -1,4 +1,4 @@
-"""Types of keys and compared columns: which meet, in what, and what is said when they do not."""
+"""Types of keys and compared columns: which have a common type, and the error when they do not."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_keys_that_do_not_meet_are_refused_with_both_columns_and_types(a: Any, b
         keyed(a, b)
 
 
-def test_text_against_a_number_is_told_a_cast_of_the_text() -> None:
+def test_a_string_compared_with_a_number_is_reported_with_a_cast_of_the_string() -> None:
     with refused(JoinTypeError, "W0105", "CAST(k AS long)"):
         keyed("string", "long")
     with refused(JoinTypeError, "W0105", "CAST(j AS long)"):
@@ -95,8 +95,8 @@ def test_text_against_a_number_is_told_a_cast_of_the_text() -> None:
 
 @pytest.mark.parametrize("dtype", ["map<string,long>", "struct<m:map<string,long>>", "array<map<string,long>>"])
 def test_a_map_is_never_a_key(dtype: str) -> None:
-    told = "maps cannot be compared" if dtype.startswith("map") else "scalar values inside"
-    with refused(JoinTypeError, "W0105", told):
+    reported = "maps cannot be compared" if dtype.startswith("map") else "scalar values inside"
+    with refused(JoinTypeError, "W0105", reported):
         keyed(dtype, dtype)
 
 

@@ -30,20 +30,20 @@ DIRECTIONS = ("backward", "forward", "nearest")
 
 def plan_of(df: DataFrame) -> str:
     """Return what ``explain`` prints."""
-    told = StringIO()
-    with redirect_stdout(told):
+    reported = StringIO()
+    with redirect_stdout(reported):
         df.explain()
-    return told.getvalue()
+    return reported.getvalue()
 
 
-def joined(session: SparkSession, strategy: str, **said: Any) -> Relation:
-    spec = AsofSpec(said.pop("keys", [("k", "k")]), order=ORDER, **said)
+def joined(session: SparkSession, strategy: str, **given: Any) -> Relation:
+    spec = AsofSpec(given.pop("keys", [("k", "k")]), order=ORDER, **given)
     left, right = relation_of(session, LEFT), relation_of(session, RIGHT)
     return left.asof_join(right, spec, strategy=strategy, order_check="ignore", suffixes=("", "_right"))
 
 
 def clustered(count: int, seed: int) -> list[int]:
-    """Return numbers of which most lie close together and a few very far away."""
+    """Return numbers of which most are close together and a few very far away."""
     rng = random.Random(seed)
     near = [rng.randrange(10**6, 10**6 + 4 * count) for _ in range(count)]
     return [*near, -(2**62), 2**62, *near[: count // 4]]

@@ -32,9 +32,9 @@ def joined(case: Case, session: SparkSession, strategy: str) -> Relation:
     left, right = relation_of(session, case.left), relation_of(session, case.right)
     project: Any = None if case.project is None else JoinProjection.from_dict(case.project)
     if case.spec["type"] == "natural":
-        said = natural_arguments(case)
+        given = natural_arguments(case)
         aliases = case.spec.get("aliases", {})
-        return left.natural_asof(right, project=project, strategy=strategy, **said, **aliases)
+        return left.natural_asof(right, project=project, strategy=strategy, **given, **aliases)
     return left.asof_join(right, from_dict(case.spec), project=project, strategy=strategy)
 
 
@@ -77,8 +77,8 @@ def assert_as_expected(case: Case, session: SparkSession, strategy: str) -> None
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.expect is None], ids=named)
 def test_a_mistake_is_the_same_on_both_sessions(any_spark: SparkSession, case: Case) -> None:
-    told = by_reference(case)
+    reported = by_reference(case)
     with pytest.raises(WeftError) as caught:
         joined(case, any_spark, "auto")
-    assert (type(caught.value).__name__, caught.value.code) == told.error
+    assert (type(caught.value).__name__, caught.value.code) == reported.error
     assert caught.value.code == case.error

@@ -51,14 +51,14 @@ def table(name: str, precision: int, scale: int) -> Table:
 
 def specs(precision: int, scale: int) -> dict[str, AsofSpec]:
     step, half = (Decimal(n).scaleb(-scale, ROOMY) for n in (1, 5 * 10 ** (precision - 1)))
-    said: dict[str, dict[str, Any]] = {
+    given: dict[str, dict[str, Any]] = {
         "nearest": {"direction": "nearest", "tolerance": "unbounded"},
         "nearest by half": {"direction": "nearest", "tolerance": half, "allow_exact_matches": False},
         "a step back": {"tolerance": step},
         "half ahead": {"direction": "forward", "tolerance": half},
         "no limit at all": {"tolerance": Decimal(10) ** 60},
     }
-    return {name: AsofSpec([("k", "k")], order=AsofOrder("t", "u"), **more) for name, more in said.items()}
+    return {name: AsofSpec([("k", "k")], order=AsofOrder("t", "u"), **more) for name, more in given.items()}
 
 
 @pytest.mark.parametrize(("strategy", "shape"), CASES, ids=str)

@@ -32,7 +32,7 @@ def sides(session: SparkSession, rows: list[tuple[Any, ...]] = SKEWED) -> tuple[
     )
 
 
-def told(result: Relation) -> Facts:
+def reported(result: Relation) -> Facts:
     """Return the facts that the join was chosen by."""
     assert result.lineage is not None
     assert result.lineage.choice.facts is not None
@@ -43,7 +43,7 @@ def test_a_heavy_key_is_found_and_takes_the_slices(any_spark: SparkSession) -> N
     left, right = sides(any_spark)
     spec = AsofSpec([("k", "k")], order=ORDER)
     result = left.asof_join(right, spec, statistics="sample", order_check="ignore")
-    facts = told(result)
+    facts = reported(result)
     assert (facts.left_rows, facts.right_rows, facts.is_exact) == (1000, 1000, True)
     assert [(k.values, k.share) for k in facts.skewed] == [(("A",), 0.9)]
     explained = explain_join(result)
@@ -57,8 +57,8 @@ def test_a_heavy_key_is_found_and_takes_the_slices(any_spark: SparkSession) -> N
 def test_without_a_key_all_rows_are_cut(any_spark: SparkSession) -> None:
     left, right = (side.drop("k") for side in sides(any_spark))
     result = left.asof_join(right, AsofSpec(order=ORDER), statistics="sample", order_check="ignore")
-    assert told(result).heavy[0].values == ()
-    assert len(told(result).heavy[0].cuts) == 3
+    assert reported(result).heavy[0].values == ()
+    assert len(reported(result).heavy[0].cuts) == 3
     plain = left.asof_join(right, AsofSpec(order=ORDER), strategy="union", order_check="ignore")
     assert_rows_equal(rows_of(result.df), rows_of(plain.df), result.columns)
 
@@ -67,7 +67,9 @@ def test_large_sides_are_estimated(spark: SparkSession, monkeypatch: pytest.Monk
     monkeypatch.setattr(heavy_keys, "_LEAST_SAMPLED", 2000)
     left = relation(spark.range(40_000).selectExpr("concat('K', id % 50) k", "id t", "id a"))
     right = relation(spark.range(10_000).selectExpr("concat('K', id % 50) k", "id u", "id b"))
-    facts = told(left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore"))
+    facts = reported(
+        left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore")
+    )
     assert facts.sampled == 2000
     assert 0.85 < facts.left_rows / 40_000 < 1.15
     assert 0.8 < facts.right_rows / 10_000 < 1.2
@@ -99,7 +101,9 @@ def test_a_share_of_large_sides_is_as_good_as_all_of_them(
     monkeypatch.setattr(facts_module, "_sampled", noted)
     left = relation(spark.range(80_000).selectExpr("if(id % 10 = 0, concat('K', id), 'A') k", "id t", "id a"))
     right = relation(spark.range(20_000).selectExpr("if(id % 10 = 0, concat('K', id), 'A') k", "id u", "id b"))
-    facts = told(left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore"))
+    facts = reported(
+        left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore")
+    )
     assert shares[0] < 0.2
     assert shares[1:] == ([] if is_enough else [1.0])
     assert 0.85 < facts.left_rows / 80_000 < 1.15
@@ -111,7 +115,9 @@ def test_a_share_of_large_sides_is_as_good_as_all_of_them(
 def test_rows_that_can_match_nothing_are_not_counted(spark: SparkSession) -> None:
     rows: list[tuple[Any, ...]] = [(None, 1, 1), ("A", None, 2), ("A", 3, 3)]
     left, right = sides(spark, rows)
-    facts = told(left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore"))
+    facts = reported(
+        left.asof_join(right, AsofSpec([("k", "k")], order=ORDER), statistics="sample", order_check="ignore")
+    )
     assert (facts.left_rows, facts.right_rows) == (1, 1)
 
 
@@ -121,7 +127,7 @@ def test_empty_sides_have_no_rows_and_no_heavy_key(spark: SparkSession) -> None:
         spec = AsofSpec(keys, order=ORDER)
         one, other = (left, right) if keys else (left.drop("k"), right)
         result = one.asof_join(other, spec, statistics="sample", order_check="ignore")
-        assert (told(result).left_rows, told(result).right_rows, told(result).heavy) == (0, 0, ())
+        assert (reported(result).left_rows, reported(result).right_rows, reported(result).heavy) == (0, 0, ())
         assert rows_of(result.df) == []
 
 
@@ -137,7 +143,7 @@ def test_facts_of_every_kind_of_time_go_into_the_plan(spark: SparkSession) -> No
         right = relation(spark.range(0, 200, 3).selectExpr("'A' k", f"{kind} u", "id b"))
         spec = AsofSpec([("k", "k")], order=ORDER)
         result = left.asof_join(right, spec, statistics="sample", order_check="ignore")
-        assert told(result).skewed
+        assert reported(result).skewed
         assert sorted(row[4] for row in rows_of(result.df.select("k", "t", "a", "u", "b"))) == sorted(
             i // 3 * 3 for i in range(200)
         )
@@ -167,8 +173,8 @@ def test_the_hour_that_comes_twice_is_two_hours(in_berlin: SparkSession, directi
             keys, order=ORDER, direction=direction, tolerance="unbounded" if direction == "nearest" else None
         )
         result = left.asof_join(theirs, spec, strategy="slices", statistics="sample", order_check="ignore")
-        assert len(told(result).heavy) == max(1, 2 * len(keys))
-        assert not any(key.carried for key in told(result).heavy)
+        assert len(reported(result).heavy) == max(1, 2 * len(keys))
+        assert not any(key.carried for key in reported(result).heavy)
         plain = left.asof_join(theirs, spec, strategy="union", order_check="ignore")
         found, wanted = (rows_of(joined.df.select("a", "b")) for joined in (result, plain))
         assert_rows_equal(found, wanted, ("a", "b"))
@@ -177,7 +183,7 @@ def test_the_hour_that_comes_twice_is_two_hours(in_berlin: SparkSession, directi
 def test_natural_joins_take_statistics_too(spark: SparkSession) -> None:
     left, right = sides(spark)
     result = left.natural_asof(right, order=ORDER, statistics="sample", order_check="ignore")
-    assert told(result).skewed
+    assert reported(result).skewed
 
 
 def test_no_job_runs_unless_asked(spark: SparkSession) -> None:
@@ -193,7 +199,7 @@ def test_no_job_runs_unless_asked(spark: SparkSession) -> None:
             context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None clears it
 
 
-def test_a_word_that_is_no_statistics_is_told(spark: SparkSession) -> None:
+def test_a_word_that_is_not_a_statistics_option_is_reported(spark: SparkSession) -> None:
     left, right = sides(spark)
     wrong: Any = "smaple"
     with pytest.raises(JoinSpecError, match="statistics 'smaple' is not one of 'sample'") as caught:

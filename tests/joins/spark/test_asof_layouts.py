@@ -30,7 +30,7 @@ WIDTH = 200
 
 @pytest.fixture(scope="module")
 def files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with both sides as one file and as nine, whose rows lie in other orders."""
+    """Return a folder with both sides as one file and as nine, whose rows are in other orders."""
     folder = tmp_path_factory.mktemp("asof")
     for side, table in zip(SIDES, asof_layouts.tables(), strict=True):
         frame = frame_of(spark, table)
@@ -76,15 +76,15 @@ def test_nine_files_in_other_partitions_give_the_same(other_settings: SparkSessi
 
 @pytest.mark.slow
 def test_one_core_and_four_give_the_same(files: Path) -> None:
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, asof_layouts.__file__, str(files / "nine")],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )
-    assert told.returncode == 0, told.stderr
-    found = json.loads(told.stdout.splitlines()[-1])
+    assert reported.returncode == 0, reported.stderr
+    found = json.loads(reported.stdout.splitlines()[-1])
     assert list(found) == ["local[1]", "local[4]"]
     for plans in found.values():
         for strategy in asof_strategies():
@@ -117,14 +117,14 @@ def test_wide_right_rows_that_thousands_of_left_rows_share(
     rows = summed.groupBy("k", "u", "first", "n", "tags").agg({"*": "count", "t": "sum", "a": "count"})
     found = {row[0:4]: (row["tags"], row["count(1)"], row["sum(t)"], row["count(a)"]) for row in rows.collect()}
 
-    def told(low: int, high: int, tags: list[int | None] | None) -> tuple[object, ...]:
+    def reported(low: int, high: int, tags: list[int | None] | None) -> tuple[object, ...]:
         times = range(low, high)
         return tags, len(times), sum(times), sum(t % 7 != 3 for t in times)
 
     assert found == {
-        ("A", 0, "000", width): told(0, 2000, [0, None]),
-        ("A", 2000, "111", width): told(2000, 4900, [1, None]),
-        ("B", None, None, None): told(4900, count, None),
+        ("A", 0, "000", width): reported(0, 2000, [0, None]),
+        ("A", 2000, "111", width): reported(2000, 4900, [1, None]),
+        ("B", None, None, None): reported(4900, count, None),
     }
 
 

@@ -119,7 +119,7 @@ def test_each_group_number_has_a_partition_of_its_own(partitions: int) -> None:
     assert [spark_hash(n) % partitions for n in numbers_by_partition(partitions)] == list(range(partitions))
 
 
-def test_instants_come_backin_utc_wherever_they_lie() -> None:
+def test_instants_are_returned_in_utc() -> None:
     from weft.joins.spark.asof_result import cast_to_utc
 
     berlin, utc = pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us", "UTC")
@@ -166,8 +166,8 @@ def test_the_search_reaches_workers_that_do_not_have_weft() -> None:
         "right = pa.table({'k': [1, 1], 't': [4, 6], 'v': [7, 8]})\n"
         "print(run(left, right).to_pylist())\n"
     )
-    told = subprocess.run([sys.executable, "-c", program], input=shipped, capture_output=True, check=True)
-    assert told.stdout.decode().strip() == "[{'k': 1, 't': 5, 'u': 4, 'v': 7, 'here': True, 'folded': None}]"
+    reported = subprocess.run([sys.executable, "-c", program], input=shipped, capture_output=True, check=True)
+    assert reported.stdout.decode().strip() == "[{'k': 1, 't': 5, 'u': 4, 'v': 7, 'here': True, 'folded': None}]"
 
 
 def test_ties_are_settled_by_lists_and_structs_too() -> None:

@@ -67,8 +67,8 @@ def packs(count: int, start: int = 0) -> Iterator[tuple[RandomJoin, list[Any], t
     while found < len(seeds(count)):
         pack, rng = seeded_join(seed, "asof", 20), random.Random(f"{seed}/several")
         seed += 1
-        said = [pack.spec, *(varied(rng, pack.spec) for _ in range(rng.choice((1, 1, 2))))]
-        specs: list[Any] = [from_dict(spec) for spec in said]
+        given = [pack.spec, *(varied(rng, pack.spec) for _ in range(rng.choice((1, 1, 2))))]
+        specs: list[Any] = [from_dict(spec) for spec in given]
         asked = [(spec, pack.right.schema, suffixed(n)) for n, spec in enumerate(specs, start=1)]
         try:
             parts = resolve_several(pack.left.schema, asked)
@@ -107,8 +107,8 @@ def check(
         assert_schema_is_true(result, rows)
         assert_rows_equal(rows, expected(pack, parts), result.columns)
     except AssertionError as difference:
-        told = "\n".join(map(str, specs))
-        raise AssertionError(f"{pack}\n{told}\n{difference}") from difference
+        reported = "\n".join(map(str, specs))
+        raise AssertionError(f"{pack}\n{reported}\n{difference}") from difference
 
 
 def test_random_parts_agree_with_the_reference_chained(spark: SparkSession) -> None:
@@ -206,15 +206,15 @@ def test_the_result_explains_all_parts(any_spark: SparkSession) -> None:
     left, quotes, rates = of(any_spark, TRADES), of(any_spark, QUOTES), of(any_spark, RATES)
     spec = AsofSpec(KEYS, order=ORDER)
     result = left.asof_join_all([(quotes, spec), (rates, spec, suffixed(2))], order_check="ignore")
-    told = explain_join(result)
-    assert told.title == "as-of joins of 2 right sides"
-    assert told.strategy is not None
-    assert told.strategy.strategy == "union"
-    assert ("u_2", "long", "right 2.u") in {row[:3] for row in told.columns}
+    reported = explain_join(result)
+    assert reported.title == "as-of joins of 2 right sides"
+    assert reported.strategy is not None
+    assert reported.strategy.strategy == "union"
+    assert ("u_2", "long", "right 2.u") in {row[:3] for row in reported.columns}
 
 
 @pytest.mark.parametrize(
-    ("parts", "told"),
+    ("parts", "reported"),
     [
         ([], "takes a sequence of parts, not an empty sequence"),
         ("quotes", "takes a sequence of parts, not str"),
@@ -222,12 +222,12 @@ def test_the_result_explains_all_parts(any_spark: SparkSession) -> None:
         ([(1, 2, 3, 4)], "part 1 must be a tuple of a relation and an AsofSpec, not a tuple of 4"),
     ],
 )
-def test_what_is_no_part_is_told(spark: SparkSession, parts: Any, told: str) -> None:
-    with pytest.raises(ArgumentError, match=told):
+def test_what_is_not_a_part_is_reported(spark: SparkSession, parts: Any, reported: str) -> None:
+    with pytest.raises(ArgumentError, match=reported):
         of(spark, TRADES).asof_join_all(parts)
 
 
-def test_what_is_no_relation_or_spec_is_told_with_its_part(spark: SparkSession) -> None:
+def test_what_is_not_a_relation_or_spec_is_reported_with_its_part(spark: SparkSession) -> None:
     left, quotes = of(spark, TRADES), of(spark, QUOTES)
     spec = AsofSpec(KEYS, order=ORDER)
     bad: Any = [(quotes, spec), (quotes.df, spec)]

@@ -24,12 +24,12 @@ def test_workers_without_numpy_join_small_frames_and_name_what_is_missing(tmp_pa
         env=os.environ | {"PYTHONPATH": str(Path(bare_workers.__file__).parent), "PYSPARK_PYTHON": str(bare)},
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert 0 < told["bytes"] < 100_000
-    assert told["keyed"] == ["union", [[1, None], [3, None], [5, 7]]]
-    assert told["keyless"] == ["union", [[1, 7], [3, 7], [5, 8]]]
-    assert told["slices"] == ["slices", told["keyed"][1]]
-    for code, message, help_ in (told["refused"], told["failed"]):
+    reported = json.loads(done.stdout.splitlines()[-1])
+    assert 0 < reported["bytes"] < 100_000
+    assert reported["keyed"] == ["union", [[1, None], [3, None], [5, 7]]]
+    assert reported["keyless"] == ["union", [[1, 7], [3, 7], [5, 8]]]
+    assert reported["slices"] == ["slices", reported["keyed"][1]]
+    for code, message, help_ in (reported["refused"], reported["failed"]):
         assert code == "W1809"
         assert "numpy" in message
         assert f"PYSPARK_PYTHON={sys.executable}" in help_

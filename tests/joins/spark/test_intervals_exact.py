@@ -211,12 +211,12 @@ def test_a_measure_is_the_same_in_whatever_order_rows_are_read(spark: SparkSessi
 
     rng = random.Random(5)
     rows = [(x := rng.uniform(-1e6, 1e6), x + math.exp(rng.gauss(0, 8)), rng.random() < 0.5) for _ in range(500)]
-    told = set()
+    reported = set()
     for seed in range(4):
         rng.shuffle(rows)
         frame = spark.createDataFrame(rows, "start double, end double, anchored boolean").repartition(1 + seed)
-        told.add(tuple(measure(cast("Any", F), frame).collect()[0].measured))
-    assert len(told) == 1
+        reported.add(tuple(measure(cast("Any", F), frame).collect()[0].measured))
+    assert len(reported) == 1
 
 
 FAR = (-math.inf, -1.7e308, -5e-324, 0.0, -0.0, 1e-300, 1.7e308, math.inf, math.nan, None)
@@ -249,20 +249,20 @@ def test_ranges_between_the_ends_of_their_types(any_spark: SparkSession, how: An
 
 
 @pytest.mark.parametrize(
-    "said",
+    "given",
     [
         {"window": "tumbling", "size": "7s"},
         {"window": "sliding", "size": "7s", "slide": "3s"},
         {"window": "session", "gap": "1us"},
     ],
-    ids=lambda said: said["window"],
+    ids=lambda given: given["window"],
 )
-def test_times_at_the_ends_of_the_calendar_fall_into_windows(any_spark: SparkSession, said: dict[str, Any]) -> None:
+def test_times_at_the_ends_of_the_calendar_fall_into_windows(any_spark: SparkSession, given: dict[str, Any]) -> None:
     F = functions_of(any_spark.range(1))
     times = [(-(2**63),), (1 - 2**63,), (0,), (2**63 - 1,)]
     frame = any_spark.createDataFrame(times, "u long").withColumn("t", F.timestamp_micros("u"))
     left, right = weft.relation(frame), weft.relation(frame.toDF("w", "s"))
-    result = left.window_join(right, WindowSpec(order=ORDER, **said)).select("u", "w")
+    result = left.window_join(right, WindowSpec(order=ORDER, **given)).select("u", "w")
     # The first two are in one window; all others are alone in theirs.
     assert result.df.count() == 2 * 2 + 1 + 1
 

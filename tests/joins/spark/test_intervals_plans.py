@@ -40,8 +40,8 @@ HOWS = ("inner", "left", "right", "full", "semi", "anti")
 
 
 def spec_of(name: str, how: Any = "inner", **more: Any) -> Any:
-    kind, said = SPECS[name]
-    return kind(KEYS, order=ORDER, how=how, **said, **more)
+    kind, given = SPECS[name]
+    return kind(KEYS, order=ORDER, how=how, **given, **more)
 
 
 @pytest.fixture

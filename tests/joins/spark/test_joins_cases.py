@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("case", cases_of("natural", "directed", "contracts"), ids=named)
 def test_spark_gives_what_the_case_and_the_reference_say(any_spark: SparkSession, case: Case) -> None:
-    told, found = by_reference(case), by_spark(case, any_spark)
-    assert found.error == told.error
-    assert found.columns == told.columns
-    assert_rows_equal(found.rows, told.rows, told.columns)
+    reported, found = by_reference(case), by_spark(case, any_spark)
+    assert found.error == reported.error
+    assert found.columns == reported.columns
+    assert_rows_equal(found.rows, reported.rows, reported.columns)
     if case.expect is None:
         assert found.error is not None
         assert found.error[1] == case.error

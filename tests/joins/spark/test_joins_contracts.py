@@ -1,4 +1,4 @@
-"""Promises of a join: how a broken one is told, and that no plan around it hides the breach."""
+"""Promises of a join: how a broken one is reported, and that no plan around it hides the breach."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_actions_of_a_relation_raise_the_broken_promise_itself(any_spark: SparkS
     assert len(kept.head(1)) == 1
 
 
-def test_another_failure_is_no_contract_failure(any_spark: SparkSession) -> None:
+def test_another_failure_is_not_a_contract_failure(any_spark: SparkSession) -> None:
     with pytest.raises(Exception, match="no promise") as caught:
         any_spark.sql("SELECT raise_error('no promise of ours')").collect()
     assert weft.contract_failure(caught.value) is None
@@ -225,7 +225,7 @@ def test_a_promise_on_a_relation_joined_with_itself(any_spark: SparkSession) -> 
     )
 
 
-def test_two_promises_in_one_chain_are_told_apart(any_spark: SparkSession) -> None:
+def test_two_promises_in_one_chain_are_distinguished(any_spark: SparkSession) -> None:
     left, right = relation_of(any_spark, LEFT), relation_of(any_spark, ASKED_FOR)
     first = left.left_outer(right, JoinSpec(KEYS, relationship="m:1"))
     second = first.inner_join(

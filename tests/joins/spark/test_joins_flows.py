@@ -120,6 +120,6 @@ def test_a_case_sensitive_session_joins_exact_names_only(any_spark: SparkSession
 @pytest.mark.parametrize("keyword", ["how", "method", "left", "spec", "self"])
 def test_a_directed_join_takes_no_keyword_for_a_key(spark: SparkSession, method: str, keyword: str) -> None:
     left, right = relation_of(spark, T("id | v \n 1 | a")), relation_of(spark, T("id | w \n 1 | x"))
-    told = "takes no keyword how=" if keyword == "how" else "takes its keys from a JoinSpec, not from keywords"
-    with pytest.raises(weft.ArgumentError, match=told):
+    reported = "takes no keyword how=" if keyword == "how" else "takes its keys from a JoinSpec, not from keywords"
+    with pytest.raises(weft.ArgumentError, match=reported):
         getattr(left, method)(right, JoinSpec([("id", "id")]), **{keyword: "anti"})

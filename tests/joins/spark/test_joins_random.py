@@ -1,6 +1,6 @@
 """Random joins of every kind, natural and directed, against the reference engine.
 
-A pack is one pair of schemas and one spec with many data sets, told apart by a number that is a
+A pack is one pair of schemas and one spec with many data sets, distinguished by a number that is a
 key of both sides, so a pack is one Spark job.  ``WEFT_EXAMPLES=10`` runs ten times as many packs.
 """
 
@@ -113,13 +113,13 @@ def kept_or_broken(session: SparkSession, plan: Plan) -> str | None:
     try:
         rows = run(session, plan)
     except Exception as failure:
-        told = weft.contract_failure(failure)
-        if told is None:
+        reported = weft.contract_failure(failure)
+        if reported is None:
             failure.add_note(str(plan.pack))
             raise
-        assert code is not None, f"{plan.pack}\n{told}"
-        assert told.code == code or (plan.join.relationship and plan.join.unmatched), str(plan.pack)
-        return told.code
+        assert code is not None, f"{plan.pack}\n{reported}"
+        assert reported.code == code or (plan.join.relationship and plan.join.unmatched), str(plan.pack)
+        return reported.code
     assert code is None, f"{plan.pack}\nthe reference says {code}"
     assert_rows_equal(rows, wanted)
     return None

@@ -33,7 +33,7 @@ def test_equal_keys_of_another_kind_are_a_type_error(keys: Any) -> None:
 
 
 @pytest.mark.parametrize("pair", ["id", b"id", 5, None, {"a", "b"}, {"a": "b"}])
-def test_an_element_that_is_no_pair_is_a_type_error_that_names_it(pair: Any) -> None:
+def test_an_element_that_is_not_a_pair_is_a_type_error_that_names_it(pair: Any) -> None:
     with refused(ArgumentError, "W0301", "equal_keys[1]"):
         JoinSpec([("a", "b"), pair])
 
@@ -45,7 +45,7 @@ def test_an_element_of_another_length_is_refused(pair: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [5, None, b"a", ["a"]])
-def test_a_key_that_is_no_text_is_a_type_error(name: Any) -> None:
+def test_a_key_that_is_not_a_string_is_a_type_error(name: Any) -> None:
     with refused(ArgumentError, "W0301", "left key", type(name).__name__):
         JoinSpec([(name, "a")])
     with refused(ArgumentError, "W0301", "right key", type(name).__name__):
@@ -64,7 +64,7 @@ def test_a_qualified_key_is_refused_with_the_spelling_for_a_dot(name: str) -> No
         JoinSpec([(name, "a")])
 
 
-def test_a_pair_said_twice_counts_once_and_two_partners_both_count() -> None:
+def test_a_pair_that_is_repeated_counts_once_and_two_partners_both_count() -> None:
     assert JoinSpec([("a", "x"), ("`a`", "x")]).equal_keys == (("a", "x"),)
     assert JoinSpec([("a", "x"), ("a", "y")]).equal_keys == (("a", "x"), ("a", "y"))
 
@@ -80,7 +80,7 @@ def test_a_predicate_of_another_class_is_a_type_error_that_shows_the_right_one()
         JoinSpec([("a", "b")], [P, "unsupported"])  # type: ignore[list-item]
 
 
-def test_no_predicates_may_be_said_with_none() -> None:
+def test_no_predicates_may_be_written_as_none() -> None:
     assert JoinSpec([("a", "b")], None).predicates == ()  # type: ignore[arg-type]
 
 
@@ -151,14 +151,14 @@ def test_keys_of_another_kind_are_a_type_error(keys: Any) -> None:
         JoinSpec.from_kwargs(keys=keys)
 
 
-def test_an_alias_to_something_that_is_no_text_is_a_type_error() -> None:
+def test_an_alias_to_something_that_is_not_a_string_is_a_type_error() -> None:
     with refused(ArgumentError, "W0301", "alias a=", "int"):
         JoinSpec.from_kwargs(a=5)  # type: ignore[arg-type]
     with refused(ArgumentError, "W0301", "alias a=", "int"):
         JoinSpec.from_kwargs(keys={"a": 5})  # type: ignore[dict-item]
 
 
-def test_a_column_is_said_once_as_a_keyword_or_in_keys() -> None:
+def test_a_column_is_named_once_as_a_keyword_or_in_keys() -> None:
     with refused(ArgumentError, "W0305", "'A'", "keys="):
         JoinSpec.from_kwargs(a="x", keys={"A": "y"})
 
@@ -246,7 +246,7 @@ def test_a_spec_prints_as_one_condition() -> None:
     assert str(JoinSpec([("a", "x")], nulls_equal=True)) == "left.a <=> right.x"
 
 
-def test_a_name_that_is_no_word_prints_in_backticks() -> None:
+def test_a_name_that_is_not_a_word_prints_in_backticks() -> None:
     assert str(JoinSpec([("order id", "`a.b`"), ("c`d", "1 OR 1")])) == (
         "left.`order id` = right.`a.b` AND left.`c``d` = right.`1 OR 1`"
     )

@@ -1,4 +1,4 @@
-"""Mistakes in specs: what was perhaps meant is said, and only what would be accepted."""
+"""Mistakes in specs: the help suggests what was perhaps meant, and only what would be accepted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_an_operator_of_another_language_is_answered_with_ours(written: Any, mea
         ColumnPredicate("a", written, "b")
 
 
-def test_a_misspelt_option_that_is_no_text_is_recognised() -> None:
+def test_a_misspelt_option_that_is_not_a_string_is_recognised() -> None:
     misspelt: Any = {"predicate": [], "nulls_eqal": True, "zzz": 1}
     with pytest.raises(ArgumentError) as caught:
         JoinSpec.from_kwargs("id", **misspelt)
@@ -31,8 +31,8 @@ def test_a_misspelt_option_that_is_no_text_is_recognised() -> None:
 
 
 def test_from_kwargs_takes_the_promises() -> None:
-    said = JoinSpec.from_kwargs("id", nulls_equal=True, relationship="m:1", unmatched="error", ref="key")
-    assert said == JoinSpec([("id", "id"), ("ref", "key")], nulls_equal=True, relationship="m:1", unmatched="error")
+    given = JoinSpec.from_kwargs("id", nulls_equal=True, relationship="m:1", unmatched="error", ref="key")
+    assert given == JoinSpec([("id", "id"), ("ref", "key")], nulls_equal=True, relationship="m:1", unmatched="error")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_from_kwargs_takes_the_promises() -> None:
         ("left.day = TODAY()", "W0215", ":1:12"),
     ],
 )
-def test_a_fragment_refuses_aggregates_and_today_where_they_stand(text: str, code: str, place: str) -> None:
+def test_a_fragment_refuses_aggregates_and_today_at_their_location(text: str, code: str, place: str) -> None:
     with refused(JoinSpecError, code, place, "help:"):
         ExpressionPredicate(text)
 
@@ -66,7 +66,7 @@ def test_what_a_fragment_refuses_has_a_next_step_that_it_accepts(text: str) -> N
     assert "_AGG" not in caught.value.help
 
 
-def test_specs_that_contradict_each_other_are_told_what_to_do() -> None:
+def test_specs_that_contradict_each_other_are_reported_with_what_to_do() -> None:
     with refused(JoinSpecError, "W0305", "leave relationship out of one"):
         JoinSpec([("a", "b")], relationship="m:1").merge(JoinSpec([("a", "b")], relationship="1:1"))
     with refused(JoinSpecError, "W0304", "without the minus sign"):

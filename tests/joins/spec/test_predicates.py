@@ -30,14 +30,14 @@ def test_any_other_operator_is_refused_with_the_allowed_ones(operator: Any) -> N
 
 
 @pytest.mark.parametrize("operator", [None, 1, b"=", ["="]])
-def test_an_operator_that_is_no_text_is_a_type_error(operator: Any) -> None:
+def test_an_operator_that_is_not_a_string_is_a_type_error(operator: Any) -> None:
     with refused(ArgumentError, "W0301", "operator", type(operator).__name__):
         ColumnPredicate("a", operator, "b")
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("name", [None, 3, b"a", ("a",)])
-def test_a_name_that_is_no_text_is_a_type_error(side: str, name: Any) -> None:
+def test_a_name_that_is_not_a_string_is_a_type_error(side: str, name: Any) -> None:
     given_names = {"left": "a", "right": "b", side: name}
     with refused(ArgumentError, "W0301", f"{side} column", type(name).__name__):
         ColumnPredicate(given_names["left"], "=", given_names["right"])
@@ -57,12 +57,12 @@ def test_a_qualified_name_is_refused_with_the_way_to_write_a_dot() -> None:
 
 
 def test_names_are_kept_in_their_shortest_spelling() -> None:
-    said = ColumnPredicate("`id`", "=", "`a.b`")
-    assert (said.left, said.right) == ("id", "`a.b`")
-    assert said == ColumnPredicate("id", "=", "`a.b`")
+    written = ColumnPredicate("`id`", "=", "`a.b`")
+    assert (written.left, written.right) == ("id", "`a.b`")
+    assert written == ColumnPredicate("id", "=", "`a.b`")
 
 
-def test_the_same_name_may_stand_on_both_sides() -> None:
+def test_the_same_name_may_be_on_both_sides() -> None:
     assert str(ColumnPredicate("observed_at", ">", "observed_at")) == "left.observed_at > right.observed_at"
 
 
@@ -82,10 +82,10 @@ def test_the_same_name_may_stand_on_both_sides() -> None:
     ],
 )
 def test_an_offset_is_a_length_of_time_or_a_number(offset: Any, stored: Any, text: str) -> None:
-    said = ColumnPredicate("a", "<=", "b", offset)
-    assert said.offset == stored
-    assert type(said.offset) is type(stored)
-    assert str(said) == f"left.a <= right.b + {text}"
+    written = ColumnPredicate("a", "<=", "b", offset)
+    assert written.offset == stored
+    assert type(written.offset) is type(stored)
+    assert str(written) == f"left.a <= right.b + {text}"
 
 
 @pytest.mark.parametrize("offset", ["one hour", "1 month", "", "5", "1 OR TRUE", "INTERVAL 5", "--1 h", "1 hour; x"])
@@ -98,7 +98,7 @@ def test_an_offset_text_that_says_no_distance_is_refused(offset: str) -> None:
 
 
 @pytest.mark.parametrize("offset", [float("nan"), float("inf"), Decimal("NaN"), Decimal("sNaN"), Decimal("1e9999")])
-def test_an_offset_that_is_no_finite_number_is_refused(offset: Any) -> None:
+def test_an_offset_that_is_not_a_finite_number_is_refused(offset: Any) -> None:
     with refused(JoinSpecError, "W0304", "offset"):
         ColumnPredicate("a", "<", "b", offset)
 
@@ -142,13 +142,13 @@ def test_a_fragment_prints_as_one_node_in_parentheses(text: str, shown: str) -> 
 
 
 @pytest.mark.parametrize("text", [None, 5, b"x = 1", ["x"]])
-def test_a_fragment_that_is_no_text_is_a_type_error(text: Any) -> None:
+def test_a_fragment_that_is_not_a_string_is_a_type_error(text: Any) -> None:
     with refused(ArgumentError, "W0301", "expression", type(text).__name__):
         ExpressionPredicate(text)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "left.x =", "(left.x", "left.x = 'a", "left.x ~ 1"])
-def test_a_fragment_that_does_not_read_is_refused_with_a_caret(text: str) -> None:
+def test_an_invalid_fragment_is_refused_with_a_caret(text: str) -> None:
     with pytest.raises(JoinSpecError) as caught:
         ExpressionPredicate(text)
     assert type(caught.value) is JoinSpecError
@@ -157,7 +157,7 @@ def test_a_fragment_that_does_not_read_is_refused_with_a_caret(text: str) -> Non
 
 
 @pytest.mark.parametrize("qualifier", ["orders", "t", "lefty", "LR", "`left.x`"])
-def test_a_qualifier_that_is_no_side_is_refused_where_it_stands(qualifier: str) -> None:
+def test_a_qualifier_that_is_not_a_side_is_refused_at_its_location(qualifier: str) -> None:
     with refused(JoinSpecError, "W0309", "is not a side", "left.x", "^"):
         ExpressionPredicate(f"1 = 1 AND {qualifier}.x = 1")
 
@@ -214,7 +214,7 @@ def test_a_parameter_that_cannot_be_stored_is_a_type_error(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), Decimal("NaN"), [1], {"a": 1}, 10**40, b"x"])
-def test_a_parameter_that_no_literal_can_hold_is_refused_where_it_stands(value: Any) -> None:
+def test_a_parameter_that_no_literal_can_hold_is_refused_at_its_location(value: Any) -> None:
     with refused(JoinSpecError, "W0214", "the value of ?", "^"):
         ExpressionPredicate("a = ?", [value])
 

@@ -25,7 +25,7 @@ def test_suffixes_are_two(suffixes: Any) -> None:
 
 
 @pytest.mark.parametrize("suffix", [None, 5, b"_x"])
-def test_a_suffix_that_is_no_text_is_a_type_error(suffix: Any) -> None:
+def test_a_suffix_that_is_not_a_string_is_a_type_error(suffix: Any) -> None:
     with refused(ArgumentError, "W0301", "suffix", type(suffix).__name__):
         JoinProjection(suffixes=("", suffix))
 
@@ -139,5 +139,5 @@ def test_an_indicator_is_a_column_name(value: Any, kind: Any, code: str) -> None
         ("left.order id", "left", "order id"),
     ],
 )
-def test_a_side_may_stand_before_a_name(written: str, side: str | None, name: str) -> None:
+def test_a_side_may_qualify_a_name(written: str, side: str | None, name: str) -> None:
     assert split_side(written, "drop") == (side, name)

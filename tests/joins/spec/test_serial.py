@@ -138,9 +138,9 @@ def test_fingerprints_do_not_change_between_releases_or_processes() -> None:
     )
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "7"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
-    told = done.stdout.split()
-    assert told == [JoinSpec([("a", "b")]).fingerprint(), AsofSpec(order=AsofOrder("t", "q")).fingerprint()]
-    assert [t[:16] for t in told] == ["81b3c8a9e6c8463f", "e14be47b58637250"]
+    reported = done.stdout.split()
+    assert reported == [JoinSpec([("a", "b")]).fingerprint(), AsofSpec(order=AsofOrder("t", "q")).fingerprint()]
+    assert [t[:16] for t in reported] == ["81b3c8a9e6c8463f", "e14be47b58637250"]
 
 
 def test_an_option_added_to_a_part_does_not_change_the_whole() -> None:
@@ -173,7 +173,7 @@ def test_a_field_that_is_not_known_is_refused(value: Any) -> None:
         from_dict(value.to_dict() | {5: 1})
 
 
-def test_a_misspelt_field_is_told_the_right_one() -> None:
+def test_a_misspelt_field_is_reported_with_the_right_one() -> None:
     with refused(JoinSpecError, "W0306", "'tolerence'", "did you mean 'tolerance'?"):
         from_dict({"type": "asof", "order": ORDER.to_dict(), "tolerence": "5 s"})
 
@@ -207,7 +207,7 @@ def test_a_class_reads_its_own_type_and_those_below_it() -> None:
 
 
 @pytest.mark.parametrize("data", [None, 5, "x", [], [1]])
-def test_what_is_no_mapping_is_a_type_error(data: Any) -> None:
+def test_what_is_not_a_mapping_is_a_type_error(data: Any) -> None:
     with refused(ArgumentError, "W0301", "mapping", type(data).__name__):
         from_dict(data)
     with refused(ArgumentError, "W0301", "mapping"):
@@ -232,7 +232,7 @@ def test_a_mapping_without_a_type_is_refused(data: Any) -> None:
         pytest.param("1" * 5000, id="long number"),
     ],
 )
-def test_what_is_no_json_is_refused(text: str) -> None:
+def test_what_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(WeftError) as caught:
         JoinSpec.from_json(text)
     assert caught.value.code in ("W0306", "W0301")
@@ -261,7 +261,7 @@ def test_json_nested_without_end_is_refused(depth: int) -> None:
         [{"type": "order", "left": "a", "right": "b"}], [[1]], {"$named": 5}, {"$named": {"x": 1}}, {"x": 1}, "x", 5, None,
     ],
 )  # fmt: skip
-def test_parameters_that_do_not_read_are_refused(args: Any) -> None:
+def test_invalid_parameters_are_refused(args: Any) -> None:
     with pytest.raises(WeftError) as caught:
         from_dict({"type": "expression", "expression": "a = ?", "args": args})
     assert caught.value.code in ("W0306", "W0301", "W0214")

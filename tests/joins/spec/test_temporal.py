@@ -58,7 +58,7 @@ def test_a_tie_break_is_a_sequence_of_names(names: Any) -> None:
         AsofSpec(order=ORDER, tie_break=names)
 
 
-def test_a_tie_break_may_be_said_in_the_order_or_in_the_spec() -> None:
+def test_a_tie_break_is_part_of_the_order_or_of_the_spec() -> None:
     in_order = AsofSpec(KEYS, order=replace(ORDER, tie_break=("seq", "id")))
     in_spec = AsofSpec(KEYS, order=ORDER, tie_break=["seq", "`id`"])
     assert in_order == in_spec
@@ -333,16 +333,16 @@ def test_a_slide_is_no_longer_than_the_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"), [("tumbling", "size 1h"), ("sliding", "size 1h, slide 10m"), ("session", "gap 30m")]
+    ("kind", "reported"), [("tumbling", "size 1h"), ("sliding", "size 1h, slide 10m"), ("session", "gap 30m")]
 )
-def test_a_window_prints_its_sizes(kind: Any, told: str) -> None:
+def test_a_window_prints_its_sizes(kind: Any, reported: str) -> None:
     spec = WindowSpec(KEYS, order=ORDER, window=kind, **WINDOWS[kind])
     assert str(spec) == (
-        f"left.symbol = right.symbol AND left.event_ts and right.quote_ts in one {kind} window ({told})"
+        f"left.symbol = right.symbol AND left.event_ts and right.quote_ts in one {kind} window ({reported})"
     )
 
 
-def test_order_names_that_are_no_words_print_in_backticks() -> None:
+def test_order_names_that_are_not_words_print_in_backticks() -> None:
     odd = AsofOrder("event ts", "`q.ts`")
     assert "right.`q.ts` at or before left.`event ts`" in str(AsofSpec(order=odd))
     assert "right.`q.ts` between left.`event ts` + 0s" in str(IntervalSpec(order=odd, lower="0s", upper="1s"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entity_texts import DATASET, dataset, entity, reading, told
+from entity_texts import DATASET, dataset, entity, reading, reported
 from refusals import refused
 from weft.core import types
 from weft.errors import EntityError, UnknownColumnError
@@ -72,8 +72,8 @@ def with_columns(*columns: str) -> str:
          [("W1014", "main_table: {name: t, columns: [{name: a, type: date}]}")]),
     ],
 )  # fmt: skip
-def test_a_rule_that_is_broken_is_told_at_its_place(text: str, findings: list[tuple[str, str]]) -> None:
-    assert told("dataset", text) == findings
+def test_a_broken_rule_is_reported_at_its_location(text: str, findings: list[tuple[str, str]]) -> None:
+    assert reported("dataset", text) == findings
 
 
 LOOKUP = """\
@@ -111,7 +111,7 @@ def lookup(alias: str = "accounts", target: str = ACCOUNTS, conditions: str = ON
     ],
 )  # fmt: skip
 def test_lookups_have_rules_of_their_own(text: str, findings: list[tuple[str, str]]) -> None:
-    assert told("dataset", text) == findings
+    assert reported("dataset", text) == findings
 
 
 def test_a_lookup_without_an_alias_has_the_name_of_its_target() -> None:
@@ -125,8 +125,8 @@ def test_a_lookup_may_be_a_dataset_at_another_day() -> None:
     assert (found.target, found.as_of) == (DatasetRef("accounts", 2), PERIOD_END)
 
 
-def test_a_day_that_is_none_is_told() -> None:
-    assert told("dataset", lookup() + "    as_of: 2026-02-30\n") == [("W1004", "2026-02-30")]
+def test_an_invalid_day_is_reported() -> None:
+    assert reported("dataset", lookup() + "    as_of: 2026-02-30\n") == [("W1004", "2026-02-30")]
 
 
 def test_tables_are_found_by_name_or_alias() -> None:
@@ -161,8 +161,8 @@ def test_status_and_prose_do_not_change_the_fingerprint_and_columns_do() -> None
 
 
 def test_a_file_without_a_dataset_in_it_says_so() -> None:
-    assert told("dataset", "[1, 2]") == [("W1004", "[1, 2]")]
-    assert told("dataset", "dataset: {name: d}\nother: 1") == [("W1002", "other"), ("W1003", "{name: d}")]
+    assert reported("dataset", "[1, 2]") == [("W1004", "[1, 2]")]
+    assert reported("dataset", "dataset: {name: d}\nother: 1") == [("W1002", "other"), ("W1003", "{name: d}")]
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)

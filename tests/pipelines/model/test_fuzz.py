@@ -1,4 +1,4 @@
-"""Whatever stands in a file, reading it gives an entity or findings, never a failure of ours."""
+"""Reading any file gives an entity or findings, never a traceback."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ VALUES = st.recursive(
 SAMPLES = {path.stem: (FOLDERS[path.parent.name], to_python(compose(path.read_text()))) for path in FX.glob("*/*.yml")}
 
 
-def told(kind: Kind, value: Any) -> None:
+def reported(kind: Kind, value: Any) -> None:
     """Read a value as a file and look at everything that is found."""
     text = json.dumps(value, default=float)
     try:
@@ -62,7 +62,7 @@ def told(kind: Kind, value: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @given(value=st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6) | VALUES)
 def test_any_file_is_read_or_explained(kind: Kind, value: Any) -> None:
-    told(kind, value)
+    reported(kind, value)
 
 
 @st.composite
@@ -92,7 +92,7 @@ def places(value: Any) -> Any:
 
 @given(spoiled())
 def test_a_good_file_that_was_spoiled_is_explained(file: tuple[Kind, Any]) -> None:
-    told(*file)
+    reported(*file)
 
 
 @given(st.text(alphabet="ab: -[]{}\n\t'\"|>&*!#,?%@\\0", max_size=60))
@@ -107,7 +107,7 @@ def test_any_text_composes_or_is_explained(text: str) -> None:
     read_entity("project", root)
 
 
-def test_a_key_that_is_named_like_the_type_of_its_mapping_is_told_apart() -> None:
+def test_a_key_that_is_named_like_the_type_of_its_mapping_is_distinguished() -> None:
     strategy = {"type": "path", "datasource_id": "files", "path": {"input": "x"}, "output": "y"}
     text = json.dumps({"name": "r", "rules": [{"name": "a", "strategy": strategy}]})
     found = read_entity("resolver", compose(text)).findings

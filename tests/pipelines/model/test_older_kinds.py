@@ -44,12 +44,12 @@ def test_an_unknown_kind_names_the_nearest(kind: str, help: str) -> None:
     assert help in found.help
 
 
-def test_a_kind_that_is_no_text_is_of_the_wrong_kind() -> None:
+def test_a_kind_that_is_not_a_string_is_of_the_wrong_kind() -> None:
     (found,) = reading("project", project_text("- {seq: 10, name: x, type: 5}")).findings
     assert (found.code, under(found)) == ("W1004", "5")
 
 
-def test_an_operation_without_a_type_is_told_the_five() -> None:
+def test_an_operation_without_a_type_is_reported_with_the_five_types() -> None:
     (found,) = reading("project", project_text("- {seq: 10, name: x}")).findings
     assert found.code == "W1003"
     assert all(repr(kind) in found.help for kind in OPERATION_TYPES)

@@ -1,7 +1,7 @@
-"""A workspace full of planted mistakes: every one is told, at the exact place, and nothing else is.
+"""A workspace full of planted mistakes: each is reported at its exact location, and nothing else is.
 
 A mistake is marked in its line: ``#! W1002 selecter`` is a finding with that code whose caret run
-stands under that text; ``#!+2 W0207 amout`` marks one that stands two lines further down.
+is under that text; ``#!+2 W0207 amout`` marks one that is two lines further down.
 """
 
 from __future__ import annotations
@@ -61,5 +61,5 @@ def test_every_finding_says_the_next_step() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_mistakes_of_a_file_are_explained(path: Path, golden: Callable[[str, str], None]) -> None:
     name = path.relative_to(PLANTED).as_posix()
-    told = sorted((f for f in FOUND if f.at is not None and f.at.file == name), key=lambda f: spot(f)[1:3])
-    golden(f"validate/{name.removesuffix('.yml').replace('/', '.')}.txt", "\n".join(map(str, told)) + "\n")
+    reported = sorted((f for f in FOUND if f.at is not None and f.at.file == name), key=lambda f: spot(f)[1:3])
+    golden(f"validate/{name.removesuffix('.yml').replace('/', '.')}.txt", "\n".join(map(str, reported)) + "\n")

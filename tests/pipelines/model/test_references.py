@@ -28,7 +28,7 @@ OUTPUT = ORDERS.replace(
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "reported"),
     [
         ({"datasets/a.yml": DATASET, "datasets/b.yml": SECOND}, []),
         ({"datasets/a.yml": DATASET, "datasets/b.yml": DATASET}, [("W1011", "id: ds-orders")]),
@@ -57,10 +57,10 @@ OUTPUT = ORDERS.replace(
     ],
 )  # fmt: skip
 def test_files_are_checked_against_each_other(
-    tmp_path: Path, files: dict[str, str], told: list[tuple[str, str]]
+    tmp_path: Path, files: dict[str, str], reported: list[tuple[str, str]]
 ) -> None:
     found = load_workspace(workspace(tmp_path, files)).findings
-    assert [(f.code, under(f)) for f in found] == told
+    assert [(f.code, under(f)) for f in found] == reported
     assert all(f.help for f in found)
 
 
@@ -82,7 +82,7 @@ dataset:
 
 
 @pytest.mark.parametrize(
-    ("lookup", "told"),
+    ("lookup", "reported"),
     [
         (("orders", "order_id", "order_id"), []),
         (("ds-orders@1", "order_id", "order_id"), []),
@@ -93,11 +93,11 @@ dataset:
     ],
 )
 def test_lookups_that_are_datasets_are_checked_with_the_catalog(
-    tmp_path: Path, lookup: tuple[str, str, str], told: list[tuple[str, str]]
+    tmp_path: Path, lookup: tuple[str, str, str], reported: list[tuple[str, str]]
 ) -> None:
     root = workspace(tmp_path, {"datasets/orders.yml": DATASET, "datasets/lines.yml": LOOKUP % lookup})
     found = check_catalog(Catalog.of(load_workspace(root).workspace))
-    assert [(f.code, under(f)) for f in found] == told
+    assert [(f.code, under(f)) for f in found] == reported
 
 
 def test_the_datasets_of_overrides_are_checked_with_the_catalog(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_scenarios_name_projects_and_calendars_that_are_there(tmp_path: Path) ->
     assert found[0].help == "did you mean 'orders_report'?"
 
 
-def test_what_may_be_in_a_file_that_does_not_read_is_not_missed(tmp_path: Path) -> None:
+def test_names_that_an_invalid_file_may_define_are_not_reported_as_unknown(tmp_path: Path) -> None:
     scenario = "scenario: s\nproject: orders_report\nperiod: 2026-01\nexpect: {count: 1}\n"
     root = workspace(tmp_path, {"projects/p.yml": "project: orders_report\n[", "scenarios/s.yml": scenario})
     assert [f.code for f in load_workspace(root).findings] == ["W1001"]
@@ -129,7 +129,7 @@ def test_an_unreadable_file_of_another_kind_hides_no_missing_reference(tmp_path:
     assert [f.code for f in found] == ["W1001", "W1020"]
 
 
-def test_a_disabled_dataset_is_no_target_of_a_lookup(tmp_path: Path) -> None:
+def test_a_disabled_dataset_is_not_a_target_of_a_lookup(tmp_path: Path) -> None:
     files = {
         "datasets/orders.yml": DATASET.replace("name: orders\n  m", "name: orders\n  status: disabled\n  m"),
         "datasets/lines.yml": LOOKUP % ("orders", "order_id", "order_id"),

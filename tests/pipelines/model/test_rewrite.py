@@ -40,7 +40,7 @@ def test_a_key_is_changed_and_the_rest_stays(tmp_path: Path) -> None:
     assert changed(tmp_path, TEXT, status="active") == TEXT.replace("status: draft ", "status: active")
 
 
-def test_a_new_key_stands_where_it_belongs(tmp_path: Path) -> None:
+def test_a_new_key_is_written_where_it_belongs(tmp_path: Path) -> None:
     found = changed(tmp_path, TEXT, version=2)
     assert found == TEXT.replace("# the name\n", "# the name\n  version: 2\n")
 
@@ -75,7 +75,7 @@ def test_the_rights_of_the_file_stay_and_nothing_is_left_beside_it(tmp_path: Pat
     assert [file.name for file in tmp_path.iterdir()] == ["p.yml"]
 
 
-def test_a_file_that_is_no_yaml_is_not_touched(tmp_path: Path) -> None:
+def test_a_file_that_is_not_yaml_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "p.yml"
     path.write_text("a: [", encoding="utf-8")
     with refused(EntityError, "W1001", "invalid YAML"):

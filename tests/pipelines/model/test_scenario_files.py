@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from entity_texts import entity, told
+from entity_texts import entity, reported
 from weft.core.frozen import FrozenMap
 from weft.pipelines.model.project import Project
 from weft.pipelines.model.scenario import Expect, Rows, Scenario, TraceExpected
@@ -141,7 +141,7 @@ def test_a_trace_that_is_not_to_be_checked_is_left_out() -> None:
     assert found.expect.trace is None
 
 
-def test_a_project_may_stand_inside_a_scenario() -> None:
+def test_a_project_may_be_part_of_a_scenario() -> None:
     text = """
     scenario: s
     project: {name: p, input: gl@2, operations: [{order: 1, type: delete}]}
@@ -181,5 +181,5 @@ BASE = "scenario: s\nproject: p\nperiod: 2026-01\n"
         (CATALOGUE.replace("change_type", "change_typ"), [("W1003", "{operation_order: 10, change_typ: updated, row_match: {id: 1}, expected_diff: {amount: [1, 2]}}"), ("W1002", "change_typ")]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_scenario_is_told_at_its_place(text: str, findings: list[tuple[str, str]]) -> None:
-    assert told("scenario", text) == findings
+def test_errors_of_a_scenario_are_reported_at_their_locations(text: str, findings: list[tuple[str, str]]) -> None:
+    assert reported("scenario", text) == findings

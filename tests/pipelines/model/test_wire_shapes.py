@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from entity_texts import entity, operation, project, project_text, reading, told, under
+from entity_texts import entity, operation, project, project_text, reading, reported, under
 from weft.core.source import Source
 from weft.pipelines.model.build import entity_from_dict
 from weft.pipelines.model.operation import Append, Delete, Output, Update
@@ -48,7 +48,7 @@ def test_the_places_of_the_second_form_are_found_under_the_canonical_names() -> 
 
 def test_an_operation_without_a_name_is_named_after_its_kind_in_the_second_form() -> None:
     assert operation("- {order: 10, type: delete}").name == "delete 10"
-    assert told("project", project_text("- {seq: 10, type: delete}")) == [("W1003", "{seq: 10, type: delete}")]
+    assert reported("project", project_text("- {seq: 10, type: delete}")) == [("W1003", "{seq: 10, type: delete}")]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_an_operation_without_a_name_is_named_after_its_kind_in_the_second_form(
         ("- {seq: 10, name: d, type: delete, arguments: {}, parameters: {x: 1}}", ["{x: 1}", "{}"]),
     ],
 )
-def test_two_forms_that_differ_are_told_at_both_places(text: str, places: list[str]) -> None:
+def test_two_forms_that_differ_are_reported_at_both_locations(text: str, places: list[str]) -> None:
     found = [f for f in reading("project", project_text(text)).findings if f.code == "W1006"]
     assert [under(f) for f in found] == places
     assert all("the other is in line 4" in f.help for f in found)
@@ -126,11 +126,11 @@ def test_the_place_of_a_pinned_reference_is_its_name() -> None:
         ("name: p\ninput: gl\ninput_dataset_id: other", "W1006", "gl"),
     ],
 )
-def test_references_that_contradict_each_other_are_told(head: str, code: str, place: str) -> None:
-    assert told("project", project_text("- {seq: 1, name: d, type: delete}", head)) == [(code, place)]
+def test_references_that_contradict_each_other_are_reported(head: str, code: str, place: str) -> None:
+    assert reported("project", project_text("- {seq: 1, name: d, type: delete}", head)) == [(code, place)]
 
 
-def test_the_same_pin_twice_is_no_contradiction() -> None:
+def test_the_same_pin_twice_is_valid() -> None:
     head = "name: p\ninput: gl@3\ninput_dataset_version: 3"
     assert project("- {seq: 1, name: d, type: delete}", head).input == DatasetRef("gl", 3)
 
@@ -145,7 +145,7 @@ def test_a_number_or_a_word_is_an_expression() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("given", "meant"),
     [
         ("period_end", PERIOD_END),
         ("2026-01-31", AsOfDay("date", date=__import__("datetime").date(2026, 1, 31))),
@@ -153,10 +153,10 @@ def test_a_number_or_a_word_is_an_expression() -> None:
         ("2026-01-31_close", AsOfDay("column", column="2026-01-31_close")),
     ],
 )
-def test_as_of_is_a_word_a_date_or_a_column(said: str, meant: AsOfDay) -> None:
+def test_as_of_is_a_word_a_date_or_a_column(given: str, meant: AsOfDay) -> None:
     found = operation(
         "- {seq: 1, name: u, type: update, arguments: {joins: "
-        f"[{{alias: x, dataset: d, on: a, as_of: {said}}}], assignments: [{{column: a, expression: b}}]}}}}"
+        f"[{{alias: x, dataset: d, on: a, as_of: {given}}}], assignments: [{{column: a, expression: b}}]}}}}"
     )
     assert isinstance(found.arguments, Update)
     assert found.arguments.joins[0].as_of == meant
@@ -194,7 +194,7 @@ def test_all_keys_of_an_output_and_a_join_are_read() -> None:
     assert (found.arguments.mode, found.arguments.include_deleted) == ("merge", True)
 
 
-def test_operations_stand_in_the_order_of_their_seq() -> None:
+def test_operations_are_in_the_order_of_their_seq() -> None:
     found = project("- {seq: 30, name: c, type: delete}\n- {seq: 10, name: a, type: delete}")
     assert [op.seq for op in found.operations] == [10, 30]
     assert found.operation(30) == found.operations[1]
@@ -203,13 +203,13 @@ def test_operations_stand_in_the_order_of_their_seq() -> None:
 
 def test_gaps_are_allowed_and_doubles_are_not() -> None:
     twice = "- {seq: 10, name: a, type: delete}\n- {order: 10, type: delete}\n- {seq: -1, name: b, type: delete}"
-    assert told("project", project_text(twice)) == [("W1010", "-1"), ("W1009", "10")]
+    assert reported("project", project_text(twice)) == [("W1010", "-1"), ("W1009", "10")]
 
 
-def test_an_invalid_seq_between_two_that_follow_each_other_is_told_once() -> None:
+def test_an_invalid_seq_between_two_that_follow_each_other_is_reported_once() -> None:
     """No number is free for it, so the operation is left out; it must not take that of the next one."""
     close = "- {seq: 10, name: a, type: delete}\n- {seq: 0, name: b, type: delete}\n- {seq: 11, name: c, type: delete}"
-    assert told("project", project_text(close)) == [("W1010", "0")]
+    assert reported("project", project_text(close)) == [("W1010", "0")]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A folder of files as one workspace: what is read, what is skipped, what is told."""
+"""A folder of files as one workspace: what is read, what is skipped, what is reported."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_empty_folder_is_a_workspace_with_defaults(tmp_path: Path) -> None:
     assert found.files == ()
 
 
-@pytest.mark.parametrize("text", ["", "# nothing said\n", "weft: 1\n"])
+@pytest.mark.parametrize("text", ["", "# no keys\n", "weft: 1\n"])
 def test_a_settings_file_may_say_nothing(tmp_path: Path, text: str) -> None:
     loaded = load_workspace(workspace(tmp_path, {"weft.yml": text}))
     assert loaded.findings == ()
@@ -104,7 +104,7 @@ operations:
     assert [f.code for f in loaded.findings] == ["W1003", "W1003"]
 
 
-def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_reported(tmp_path: Path) -> None:
     root = workspace(tmp_path, {"projects/p.yml": ""})
     (root / "projects/p.yml").write_bytes(b"\xff\xfe\x00")
     (found,) = load_workspace(root).findings
@@ -119,7 +119,7 @@ def test_a_byte_order_mark_and_windows_lines_are_read(tmp_path: Path) -> None:
     assert loaded.workspace.projects[0].name == "orders_report"
 
 
-def test_only_narrows_what_is_told_and_not_what_is_read(tmp_path: Path) -> None:
+def test_only_limits_what_is_reported_and_not_what_is_read(tmp_path: Path) -> None:
     files = {"datasets/a.yml": "x: 1", "projects/p.yml": "y: 1"}
     root = workspace(tmp_path, files)
     assert {file for _, file in codes(load_workspace(root, only=root / "projects").findings)} == {"projects/p.yml"}
@@ -128,7 +128,7 @@ def test_only_narrows_what_is_told_and_not_what_is_read(tmp_path: Path) -> None:
     }
 
 
-def test_findings_stand_in_the_order_of_the_files(tmp_path: Path) -> None:
+def test_findings_are_in_the_order_of_the_files(tmp_path: Path) -> None:
     files = {"projects/b.yml": "y: 1\nx: 2", "projects/a.yml": "z: 1"}
     found = load_workspace(workspace(tmp_path, files)).findings
     places = [(f.at.file, f.at.range["start"]["line"]) for f in found if f.at is not None]
@@ -158,7 +158,7 @@ def test_the_root_is_the_nearest_folder_with_settings(tmp_path: Path) -> None:
     assert find_root(bare) == bare.resolve()
 
 
-def test_a_period_may_lie_in_one_whose_name_is_a_number(tmp_path: Path) -> None:
+def test_the_parent_of_a_period_may_have_a_number_as_its_name(tmp_path: Path) -> None:
     calendar = (
         "calendar: fiscal\nlevels: [{name: year}, {name: half, parent: year}]\nperiods:\n"
         "  - {identifier: 2026, level: year, start_date: 2025-07-01, end_date: 2026-06-30}\n"

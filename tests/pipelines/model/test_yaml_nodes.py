@@ -1,4 +1,4 @@
-"""YAML as nodes: what values mean, what is refused, where everything stands."""
+"""YAML as nodes: what values mean, what is refused, the location of everything."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_what_we_do_not_take_is_refused_at_its_place(
     assert (at.file, at.line, at.column, at.text[at.start : at.end]) == ("x.yml", *place)
 
 
-def test_every_mistake_of_a_file_is_told() -> None:
+def test_every_mistake_of_a_file_is_reported() -> None:
     with pytest.raises(EntityError) as caught:
         compose("a: 1\na: 2\nb: {c: 1, c: 2}\nd: !x 1\n")
     assert len(caught.value.diagnostics) == 3
@@ -224,14 +224,14 @@ def test_a_break_in_a_folded_text_points_at_the_line_that_is_empty() -> None:
 
 
 def spans(text: str, node: Node) -> list[str]:
-    """Return what stands in the file for each character of a scalar."""
+    """Return the text of the file for each character of a scalar."""
     place, value = scalar_source(node), str(node.value)
     inner = [place.inner(value, i, i + 1) for i in range(len(value))]
     return [text[at.start : at.end] for at in inner]
 
 
 @pytest.mark.parametrize(
-    ("text", "value", "stands"),
+    ("text", "value", "texts"),
     [
         ("v: a b", "a b", ["a", " ", "b"]),
         ("v: 'it''s'", "it's", ["i", "t", "''", "s"]),
@@ -250,12 +250,12 @@ def spans(text: str, node: Node) -> list[str]:
         ("v: &x text", "text", ["t", "e", "x", "t"]),
     ],
 )
-def test_each_character_is_found_in_every_style(text: str, value: str, stands: list[str]) -> None:
+def test_each_character_is_found_in_every_style(text: str, value: str, texts: list[str]) -> None:
     node = compose(text).get("v")
     assert node is not None
     assert node.value == value
     found = spans(text, node)
-    assert [s.strip() or s[:1] for s in found] == [s.strip() or s[:1] for s in stands]
+    assert [s.strip() or s[:1] for s in found] == [s.strip() or s[:1] for s in texts]
 
 
 STYLES = (
@@ -286,9 +286,9 @@ def test_the_offsets_of_any_text_lead_to_its_characters(lines: list[str], style:
     place, read = scalar_source(node), str(node.value)
     for i, char in enumerate(read):
         at = place.inner(read, i, i + 1)
-        stands = text[at.start : at.end]
-        if char.isalpha() and "\\" not in stands:
-            assert stands.strip() == char, (text, i)
+        written = text[at.start : at.end]
+        if char.isalpha() and "\\" not in written:
+            assert written.strip() == char, (text, i)
         assert node.start <= at.start <= at.end <= max(node.end, at.start), (text, i)
 
 

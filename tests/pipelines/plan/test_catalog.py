@@ -75,7 +75,7 @@ def test_an_id_wins_over_the_name_of_another() -> None:
     assert found.dataset.id == "ds-fx"
 
 
-def test_versions_are_told_oldest_first_by_id_or_name() -> None:
+def test_versions_are_listed_oldest_first_by_id_or_name() -> None:
     assert [d.version for d in THREE.versions("fx")] == [d.version for d in THREE.versions("ds-fx")] == [1, 2, 3]
     assert THREE.versions("nothing") == ()
 

@@ -55,7 +55,7 @@ def test_no_operation_is_lost_twice(tmp_path: Path) -> None:
     assert codes(tmp_path, only) == [(4, "W1003"), (4, "W0207")]
 
 
-def test_what_follows_an_operation_that_does_not_read_is_still_checked(tmp_path: Path) -> None:
+def test_what_follows_an_invalid_operation_is_still_checked(tmp_path: Path) -> None:
     operations = (
         assign("seq: 10, name: a", "x", "1").replace("assignments", "asignments")  # lines 4, no assignments
         + assign("seq: 20, name: b", "y", "x + amount_local +")
@@ -98,7 +98,7 @@ def test_a_project_without_its_calendar_is_still_checked(tmp_path: Path) -> None
     assert [d.code for d in findings] == ["W1020", "W0207"]
 
 
-def test_a_dataset_that_does_not_read_is_reported_once(tmp_path: Path) -> None:
+def test_an_invalid_dataset_is_reported_once(tmp_path: Path) -> None:
     findings = found(
         tmp_path,
         {

@@ -172,7 +172,7 @@ def test_a_disabled_dataset_cannot_be_joined(make: Make) -> None:
         ("IF(fx.rte > 1, 1, 2)", "Unknown column 'fx.rte' in assignment expression", "fx.rte"),
     ],
 )
-def test_an_unknown_joined_column_in_an_assignment_is_told(
+def test_an_unknown_joined_column_in_an_assignment_is_reported(
     make: Make, expression: str, message: str, place: str
 ) -> None:
     finding = only(make(join("fx", "exchange_rates", ON), x=expression))
@@ -205,7 +205,7 @@ def test_all_mistakes_of_all_joins_come_at_once(make: Make) -> None:
     }
 
 
-def test_columns_of_a_join_that_is_wrong_are_not_told_again(make: Make) -> None:
+def test_columns_of_an_invalid_join_are_not_reported_again(make: Make) -> None:
     assert make(join("fx", "nothing", "currency = fx.code"), x="fx.rate * amount_local").messages() == [
         ("W1201", "Dataset nothing not found in MetadataStore")
     ]
@@ -440,7 +440,7 @@ def test_the_input_can_be_joined_to_itself(make: Make) -> None:
     assert step.table.name == "transactions"
 
 
-def test_a_table_that_is_not_there_is_told(make: Make) -> None:
+def test_a_table_that_is_not_there_is_reported(make: Make) -> None:
     finding = only(make(join("a", GL_ID, "account_code = a.code", table="acounts"), x="1"))
     assert (finding.code, finding.help) == ("W1213", "did you mean 'accounts'?")
     assert marked(finding) == "acounts"

@@ -1,4 +1,4 @@
-"""What is wrong with a run is told before a session is opened and before anything is written."""
+"""Errors of a run are reported before a session is opened and before anything is written."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def test_a_join_that_is_wrong_stops_a_run_before_it_begins(
         with pytest.raises(ActivationError) as caught:
             run_project(workspace, workspace.projects[0], "2026-01", store=store, session=never)
         assert store.runs() == ()
-    told = {d.code: d.message for d in caught.value.diagnostics}
-    assert code in told
-    assert message in (None, told[code])
+    reported = {d.code: d.message for d in caught.value.diagnostics}
+    assert code in reported
+    assert message in (None, reported[code])
 
 
 def test_a_disabled_dataset_stops_a_run_before_it_begins(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_correction_opens_a_closed_period_and_no_locked_one(
 
 
 @pytest.mark.parametrize("kind", ["files", "file"])
-def test_a_target_that_must_not_exist_yet_is_told_before_spark_starts(
+def test_a_target_that_must_not_exist_yet_is_reported_before_spark_starts(
     tmp_path: Path, kind: Literal["files", "file"]
 ) -> None:
     root = sample_workspace(tmp_path)

@@ -70,14 +70,14 @@ def test_a_connect_server_gives_the_same_rows(
 
 
 class Hearing(Silent):
-    """Remembers how far operations were said to be."""
+    """Records the progress of operations."""
 
     def __init__(self) -> None:
-        self.told: list[float] = []
+        self.reported: list[float] = []
 
     def operation(self, seq: int, fraction: float, counts: OperationCounts | None) -> None:
         assert (seq, counts) == (10, None)
-        self.told.append(fraction)
+        self.reported.append(fraction)
 
 
 def test_a_connect_server_tells_how_far_it_is_and_stops_when_the_run_is_lost(connect: SparkSession) -> None:
@@ -86,15 +86,15 @@ def test_a_connect_server_tells_how_far_it_is_and_stops_when_the_run_is_lost(con
     with (
         pytest.raises(Exception, match=r"OPERATION_CANCELED|cancel"),
         session.tagged("beyond"),
-        watched(session, "beyond", [10], hearing, lambda: max(hearing.told) > 0),
+        watched(session, "beyond", [10], hearing, lambda: max(hearing.reported) > 0),
     ):
         slow.collect()
-    assert hearing.told[0] == 0.0
-    assert hearing.told == sorted(hearing.told)
-    assert 0 < hearing.told[-1] < 1
+    assert hearing.reported[0] == 0.0
+    assert hearing.reported == sorted(hearing.reported)
+    assert 0 < hearing.reported[-1] < 1
 
 
-def test_a_setting_that_a_server_does_not_take_is_told(tmp_path: Path, connect_server: str) -> None:
+def test_a_setting_that_a_server_does_not_take_is_reported(tmp_path: Path, connect_server: str) -> None:
     root = workspace(tmp_path, f"spark: {{remote: '{connect_server}', conf: {{spark.executor.memory: 1g}}}}\n")
     ran = weft(*RUN, root=root)
     assert (ran.code, ran.codes) == (1, ["W1808"])
@@ -139,7 +139,7 @@ def test_the_doctor_asks_a_worker_of_a_server_for_its_packages(tmp_path: Path, c
     assert f"Python {platform.python_version()} with numpy" in asked["found"]
 
 
-def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_is_reported(tmp_path: Path) -> None:
     root = workspace(tmp_path, "spark: {remote: 'sc://127.0.0.1:1'}\n")
     ran = weft("doctor", "--json", root=root)
     assert (ran.code, ran.data["checks"][-1]["ok"]) == (1, False)

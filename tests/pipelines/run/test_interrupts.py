@@ -92,7 +92,7 @@ def test_progress_never_goes_back_and_ends_last() -> None:
         ("", "W1513", "operation 10 failed: Exception"),
     ],
 )
-def test_failures_of_spark_are_told_in_our_words(text: str, code: str, message: str) -> None:
+def test_failures_of_spark_become_messages_of_weft(text: str, code: str, message: str) -> None:
     error = explain_failure(Exception(text), "operation 10")
     assert error.code == code
     assert message in error.message

@@ -38,9 +38,9 @@ def test_a_store_that_is_gone_stops_the_run_and_the_next_start_finishes_it(
             late = staged_run(root, store, "newer", number=2)
             complete = store.complete
 
-            def gone(*said: object, **named: object) -> object:
+            def gone(*given: object, **named: object) -> object:
                 server.stop()
-                return complete(*said, **named)  # type: ignore[arg-type]
+                return complete(*given, **named)  # type: ignore[arg-type]
 
             monkeypatch.setattr(store, "complete", gone)
             with pytest.raises(StoreError, match="W1601"):

@@ -1,4 +1,4 @@
-"""What an output registers: where it lies, and how its rows are placed in time."""
+"""What an output registers: its location, and how its rows are placed in time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SOURCES: dict[str, str | None] = {
 
 
 def made(folder: Path, destination: str, more: str = "") -> Site:
-    said = f"destination: {destination}, register_as_dataset: made{more}"
-    return site(folder, [f"- {{seq: 20, name: Write, type: output, arguments: {{{said}}}}}"], SOURCES)
+    given = f"destination: {destination}, register_as_dataset: made{more}"
+    return site(folder, [f"- {{seq: 20, name: Write, type: output, arguments: {{{given}}}}}"], SOURCES)
 
 
 def registered(found: Site) -> Registration:
@@ -37,7 +37,7 @@ def registered(found: Site) -> Registration:
         ("{datasource_id: lake, table: gl}", "gl", ("lake", None, "gl"), "period"),
     ],
 )
-def test_a_registered_output_says_where_it_lies(
+def test_a_registered_output_has_its_location(
     tmp_path: Path, destination: str, path: str, table: tuple[str | None, ...], mode: str
 ) -> None:
     one = registered(made(tmp_path, destination))
@@ -54,7 +54,7 @@ def test_rows_of_a_table_without_a_period_are_of_every_period(tmp_path: Path) ->
     assert files.dataset.main_table.temporal_mode == "period"
 
 
-def test_the_store_gives_back_where_a_table_lies(tmp_path: Path) -> None:
+def test_the_store_returns_the_location_of_a_table(tmp_path: Path) -> None:
     from staged_runs import staged_run
 
     found = made(tmp_path, "{datasource_id: warehouse, table: gl}")

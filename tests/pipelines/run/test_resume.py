@@ -45,18 +45,18 @@ def store(root: Path) -> Iterator[Store]:
         yield found
 
 
-def resumed(root: Path, store: Store, spark: SparkSession, run: str, **said: Any) -> RunReport:
-    return resume(run, root=root, store=store, session=Session(spark), **said)
+def resumed(root: Path, store: Store, spark: SparkSession, run: str, **given: Any) -> RunReport:
+    return resume(run, root=root, store=store, session=Session(spark), **given)
 
 
 def failing_output(monkeypatch: pytest.MonkeyPatch, seq: int, number: int) -> Callable[[], None]:
-    """Let the writing of an output meet an error of the disk; return how to mend it."""
+    """Make the writing of an output fail with an error of the disk; return a function that repairs it."""
     real = stage_output
 
-    def stage(df: Any, op: Any, folder: Path, **said: Any) -> Any:
+    def stage(df: Any, op: Any, folder: Path, **given: Any) -> Any:
         if op.seq == seq:
             raise OSError(number, os.strerror(number))
-        return real(df, op, folder, **said)
+        return real(df, op, folder, **given)
 
     monkeypatch.setattr("weft.pipelines.run.engine.stage_output", stage)
     return lambda: monkeypatch.setattr("weft.pipelines.run.engine.stage_output", real)
@@ -65,7 +65,7 @@ def failing_output(monkeypatch: pytest.MonkeyPatch, seq: int, number: int) -> Ca
 def test_a_failed_run_goes_on_from_its_last_step(
     root: Path, store: Store, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mend = failing_output(monkeypatch, 40, errno.EIO)
+    repair = failing_output(monkeypatch, 40, errno.EIO)
     report = ran(root, store, spark)
     assert report.failure is not None
     assert (report.failure.code, report.failure.operation_order) == ("W1513", 40)
@@ -77,12 +77,12 @@ def test_a_failed_run_goes_on_from_its_last_step(
     # The project may have changed since: the snapshot decides.
     (root / "projects" / "fx_reporting.yml").unlink()
 
-    mend()
+    repair()
     read: list[str] = []
 
-    def reading(session: Any, what: Any, *said: Any, **named: Any) -> Any:
+    def reading(session: Any, what: Any, *given: Any, **named: Any) -> Any:
         read.append(what.name)
-        return read_table(session, what, *said, **named)
+        return read_table(session, what, *given, **named)
 
     monkeypatch.setattr("weft.pipelines.run.engine.read_table", reading)
     again = resumed(root, store, spark, run)
@@ -104,9 +104,9 @@ def test_a_failed_run_goes_on_from_its_last_step(
 def test_a_step_that_was_damaged_is_made_again(
     root: Path, store: Store, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mend = failing_output(monkeypatch, 40, errno.EIO)
+    repair = failing_output(monkeypatch, 40, errno.EIO)
     run = ran(root, store, spark).run_id
-    mend()
+    repair()
     for file in (steps_folder(root, run) / "10").iterdir():
         file.write_bytes(b"damaged")
     again = resumed(root, store, spark, run)
@@ -117,21 +117,21 @@ def test_a_step_that_was_damaged_is_made_again(
 def test_a_full_disk_leaves_nothing_and_says_so(
     root: Path, store: Store, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mend = failing_output(monkeypatch, 40, errno.ENOSPC)
+    repair = failing_output(monkeypatch, 40, errno.ENOSPC)
     report = ran(root, store, spark)
     assert report.failure is not None
     assert report.failure.code == "W1508"
     assert (staged_runs(root), (root / "out").exists()) == ((), False)
-    mend()
+    repair()
     assert resumed(root, store, spark, report.run_id).ok
 
 
 def test_inputs_that_changed_stop_a_resume_and_a_rerun(
     root: Path, store: Store, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mend = failing_output(monkeypatch, 40, errno.EIO)
+    repair = failing_output(monkeypatch, 40, errno.EIO)
     failed = ran(root, store, spark).run_id
-    mend()
+    repair()
     rates = root / "data" / "exchange_rates.csv"
     before = rates.read_text(encoding="utf-8")
     rates.write_text(before.replace("1.0920", "1.1000"), encoding="utf-8")

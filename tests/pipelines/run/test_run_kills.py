@@ -178,7 +178,7 @@ def run_and_kill(sink: Sink, log: Path, point: str, wait: Callable[[float], floa
         time.sleep(wait(sink.seconds))
         ended = process.poll() is not None
         process.end_group()
-        if ended:  # this machine is faster than thought: such a run is no kill, and is not counted
+        if ended:  # the run ended before the kill, so it is not counted
             sink.seconds *= 0.7
         return ENDED if ended else "random moment"
 
@@ -259,8 +259,8 @@ def test_runs_that_are_killed_lose_and_double_no_row(
             while where == ENDED:
                 where = kill_once(sink, spark, tmp_path / f"{sink.name}.log", point, chance)
     for sink in sinks:
-        told = ", ".join(f"{n} {what}" for what, n in sorted(sink.tally.items()))
-        sys.stdout.write(f"{sink.name}: {sum(sink.tally.values())} kills, {sink.seen} reads; {told}\n")
+        reported = ", ".join(f"{n} {what}" for what, n in sorted(sink.tally.items()))
+        sys.stdout.write(f"{sink.name}: {sum(sink.tally.values())} kills, {sink.seen} reads; {reported}\n")
     for sink in sinks:
         assert sink.broken == []
         assert sink.seen > 0

@@ -90,8 +90,8 @@ def test_a_target_that_changes_while_it_is_merged_stops_the_run_and_a_resume_tak
         assert ran(root, store, spark).ok
         (file,) = (root / OUT).iterdir()
 
-        def stage(*said: Any, **named: Any) -> Any:
-            found = stage_output(*said, **named)
+        def stage(*given: Any, **named: Any) -> Any:
+            found = stage_output(*given, **named)
             # Somebody adds a row while this output is written: it must not vanish with the exchange.
             theirs = spark.read.parquet(str(file)).limit(1)
             renamed = theirs.withColumn("journal_id", F.lit("JE-999"))
@@ -162,10 +162,10 @@ def test_rows_are_added_to_a_table_once_although_the_run_fails_after_it(
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     if not installed_jars():
-        told = "this test needs the JDBC driver of PostgreSQL: `scripts/jars` fetches it"
+        reported = "this test needs the JDBC driver of PostgreSQL: `scripts/jars` fetches it"
         if os.environ.get("CI") == "true":
-            pytest.fail(told, pytrace=False)
-        pytest.skip(told)
+            pytest.fail(reported, pytrace=False)
+        pytest.skip(reported)
     with running_server() as found:
         yield found
 
@@ -233,8 +233,8 @@ def test_a_rerun_replaces_the_rows_that_its_run_has_appended(
                 (found,) = database.execute("SELECT count(*) FROM added").fetchone() or (0,)
                 return [found, spark.table("weft_run_again").count(), len(rows(spark, files, "journal_id"))]
 
-            def again(run: str, **said: Any) -> RunReport:
-                return rerun(run, workspace=loaded(root), store=store, session=Session(spark), **said)
+            def again(run: str, **given: Any) -> RunReport:
+                return rerun(run, workspace=loaded(root), store=store, session=Session(spark), **given)
 
             first = ran(root, store, spark)
             assert (first.ok, counts()) == (True, [10, 10, 10]), first.diagnostics

@@ -176,7 +176,7 @@ def test_a_second_match_names_the_join_and_the_key(root: Path, store: Store, spa
 
 
 @pytest.mark.parametrize("damage", ["value", "column", "folder", "gone"])
-def test_data_that_does_not_read_fails_the_run(root: Path, store: Store, spark: SparkSession, damage: str) -> None:
+def test_data_that_cannot_be_read_fails_the_run(root: Path, store: Store, spark: SparkSession, damage: str) -> None:
     file = root / "data" / "exchange_rates.csv"
     if damage == "value":
         file.write_text(file.read_text(encoding="utf-8").replace("1.0920", "1.09x"), encoding="utf-8")
@@ -196,8 +196,8 @@ def test_data_that_does_not_read_fails_the_run(root: Path, store: Store, spark: 
 def test_fewer_rows_written_than_counted_fail_the_run(
     root: Path, store: Store, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stage(*said: Any, **named: Any) -> Any:
-        found = stage_output(*said, **named)
+    def stage(*given: Any, **named: Any) -> Any:
+        found = stage_output(*given, **named)
         return replace(found, rows=found.rows - 1)
 
     monkeypatch.setattr("weft.pipelines.run.engine.stage_output", stage)
@@ -207,24 +207,24 @@ def test_fewer_rows_written_than_counted_fail_the_run(
 
 
 class Watching(Silent):
-    """Remembers what it is told."""
+    """Records every call."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[int, float, OperationCounts | None]] = []
+        self.reported: list[tuple[int, float, OperationCounts | None]] = []
 
     def operation(self, seq: int, fraction: float, counts: OperationCounts | None) -> None:
-        self.told.append((seq, fraction, counts))
+        self.reported.append((seq, fraction, counts))
 
 
 def test_progress_tells_every_operation_and_its_counts(root: Path, store: Store, spark: SparkSession) -> None:
     watching = Watching()
     assert ran(root, store, spark, progress=watching).ok
     for seq in (10, 20):
-        told = [(f, c) for s, f, c in watching.told if s == seq]
-        assert told[0] == (0.0, None)
-        assert [f for f, _ in told] == sorted(f for f, _ in told)
-        last = told[-1][1]
-        assert told[-1][0] == 1.0
+        reported = [(f, c) for s, f, c in watching.reported if s == seq]
+        assert reported[0] == (0.0, None)
+        assert [f for f, _ in reported] == sorted(f for f, _ in reported)
+        last = reported[-1][1]
+        assert reported[-1][0] == 1.0
         assert last is not None
         assert last.rows_changed == 10
 

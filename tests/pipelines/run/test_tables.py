@@ -201,8 +201,8 @@ def test_a_connection_that_is_lost_in_a_commit_is_settled_by_the_next_command(
     root = workspace(tmp_path, server)
     real: Callable[..., Any] = sink.connect
 
-    def lossy(*said: Any) -> Any:
-        connection = real(*said)
+    def lossy(*given: Any) -> Any:
+        connection = real(*given)
         commit = connection.commit
 
         def lost() -> None:

@@ -16,7 +16,7 @@ HEAD = "from_currency,to_currency,rate_type,rate,_period_from,_period_to\n"
 
 
 def rates(version: int, more: str = "") -> str:
-    """Return a version of the exchange rates whose data lies in a folder of its own."""
+    """Return a version of the exchange rates whose data is in a folder of its own."""
     return f"""\
 dataset:
   id: {RATES_ID}

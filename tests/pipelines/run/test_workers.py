@@ -104,7 +104,7 @@ NOW = f"{sys.version_info.major}.{sys.version_info.minor}"
     ],
     ids=["missing", "old", "version", "other"],
 )  # fmt: skip
-def test_a_python_that_cannot_run_kernels_is_told(answer: str, problem: str, tmp_path: Path) -> None:
+def test_a_python_that_cannot_run_kernels_is_reported(answer: str, problem: str, tmp_path: Path) -> None:
     python = fake_python(tmp_path, answer)
     asked = local_workers(python)
     assert problem.format(python) in asked.problem

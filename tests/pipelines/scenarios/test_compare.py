@@ -36,16 +36,16 @@ def test_an_expression_is_named_with_its_operation_and_path(snapshot: dict[str, 
     def edit(s: dict[str, Any]) -> None:
         s["operations"][0]["arguments"]["assignments"][0]["expression"] = "1"
 
-    (told,) = changed(snapshot, edit)
-    assert told == ("operations: 10 arguments.assignments.0.expression transactions.amount_local * fx.rate -> 1")
+    (reported,) = changed(snapshot, edit)
+    assert reported == ("operations: 10 arguments.assignments.0.expression transactions.amount_local * fx.rate -> 1")
 
 
 def test_operations_that_come_and_go(snapshot: dict[str, Any]) -> None:
     def edit(s: dict[str, Any]) -> None:
         s["operations"] = [s["operations"][0], {"seq": 40, "type": "delete"}]
 
-    told = changed(snapshot, edit)
-    assert told == [
+    reported = changed(snapshot, edit)
+    assert reported == [
         "operations: operation 20 is gone",
         "operations: operation 30 is gone",
         "operations: operation 40 is new",
@@ -61,13 +61,13 @@ def test_pins_files_selectors_and_the_rest(snapshot: dict[str, Any]) -> None:
         s["engine"] = "9.9"
         s["today"] = "1999-12-31"
 
-    told = changed(snapshot, edit)
-    assert "pins: join fx of 10 dataset_version 1 -> 2" in told
-    assert any(t.startswith("inputs: data/transactions.csv") and t.endswith("-> 00") for t in told)
-    assert "selectors: NEW is new" in told
-    assert "session: timeZone UTC -> Europe/Berlin" in told
-    assert "engine: engine test -> 9.9" in told
-    assert len(told) == 6
+    reported = changed(snapshot, edit)
+    assert "pins: join fx of 10 dataset_version 1 -> 2" in reported
+    assert any(t.startswith("inputs: data/transactions.csv") and t.endswith("-> 00") for t in reported)
+    assert "selectors: NEW is new" in reported
+    assert "session: timeZone UTC -> Europe/Berlin" in reported
+    assert "engine: engine test -> 9.9" in reported
+    assert len(reported) == 6
 
 
 @pytest.mark.parametrize(

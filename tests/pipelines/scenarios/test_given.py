@@ -40,11 +40,11 @@ def no_parquet(path: Path) -> tuple[dict[str, object], ...]:
 
 def test_given_tables_are_read_and_others_stay(root: Path, tmp_path: Path) -> None:
     rate = "{from_currency: EUR, to_currency: USD, rate: 2, rate_type: closing}"
-    said, catalog = scenario(root, f"{{exchange_rates: [{rate}]}}")
+    written, catalog = scenario(root, f"{{exchange_rates: [{rate}]}}")
     folder = tmp_path / "given"
     folder.mkdir()
     project = catalog.workspace.projects[0]
-    workspace, changed = with_given(said, project, catalog, PERIOD, folder, no_parquet)
+    workspace, changed = with_given(written, project, catalog, PERIOD, folder, no_parquet)
     plan = resolve_project(changed, Catalog.of(workspace), period=PERIOD, calendar=GREGORIAN)
     places = {read.name: [str(at) for at in read.locations] for read in plan.reads}
     assert places == {"input": ["transactions.csv"], "10.fx": ["0_0.csv"]}
@@ -57,24 +57,24 @@ def test_given_tables_are_read_and_others_stay(root: Path, tmp_path: Path) -> No
 
 def test_a_lookup_is_given_by_its_alias_and_the_rest_of_its_dataset_stays(root: Path, tmp_path: Path) -> None:
     account = "{code: '1', name: A, type: asset, category: c, is_active: true}"
-    said, catalog = scenario(root, f"{{accounts: [{account}]}}")
-    workspace, _ = with_given(said, catalog.workspace.projects[0], catalog, PERIOD, tmp_path, no_parquet)
+    written, catalog = scenario(root, f"{{accounts: [{account}]}}")
+    workspace, _ = with_given(written, catalog.workspace.projects[0], catalog, PERIOD, tmp_path, no_parquet)
     (made,) = (r for r in workspace.resolvers if r.id.startswith("weft:given"))
     assert [rule.name for rule in made.rules] == ["given accounts", "by-table"]
 
 
 def test_without_given_tables_nothing_changes(root: Path, tmp_path: Path) -> None:
-    said, catalog = scenario(root, "workspace")
+    written, catalog = scenario(root, "workspace")
     project = catalog.workspace.projects[0]
-    assert with_given(said, project, catalog, PERIOD, tmp_path, no_parquet) == (catalog.workspace, project)
+    assert with_given(written, project, catalog, PERIOD, tmp_path, no_parquet) == (catalog.workspace, project)
 
 
-def test_every_mistake_of_every_table_is_told(root: Path, tmp_path: Path) -> None:
-    said, catalog = scenario(root, "{transations: [], gl: [{journal_id: 1, amount_local: x, colour: red}]}")
+def test_every_mistake_of_every_table_is_reported(root: Path, tmp_path: Path) -> None:
+    written, catalog = scenario(root, "{transations: [], gl: [{journal_id: 1, amount_local: x, colour: red}]}")
     with pytest.raises(ScenarioError) as caught:
-        with_given(said, catalog.workspace.projects[0], catalog, PERIOD, tmp_path, no_parquet)
-    told = [d.message for d in caught.value.diagnostics]
-    assert told == [
+        with_given(written, catalog.workspace.projects[0], catalog, PERIOD, tmp_path, no_parquet)
+    reported = [d.message for d in caught.value.diagnostics]
+    assert reported == [
         "project 'fx_reporting' does not read a table 'transations'",
         "row 1 of table 'transactions', column 'amount_local': 'x' is not a valid decimal(18,2)",
         "table 'transactions' has no column 'colour'",
@@ -84,15 +84,15 @@ def test_every_mistake_of_every_table_is_told(root: Path, tmp_path: Path) -> Non
 
 
 def test_temporal_columns_are_filled_only_where_a_row_has_none(root: Path) -> None:
-    said, catalog = scenario(
+    written, catalog = scenario(
         root,
         "{exchange_rates: [{from_currency: EUR, to_currency: USD, rate: '1.5', rate_type: a},"
         " {from_currency: EUR, to_currency: USD, rate: 2, rate_type: a, _period_from: null, _period_to: 2026-02-01}]}",
     )
     dataset = catalog.versions("exchange_rates")[-1]
     table = Table(dataset, dataset.main_table)
-    assert said.given is not None
-    rows = given_rows(said.given["exchange_rates"], table, said, PERIOD, root, no_parquet)
+    assert written.given is not None
+    rows = given_rows(written.given["exchange_rates"], table, written, PERIOD, root, no_parquet)
     assert [(r["_period_from"], r["_period_to"], r["rate"]) for r in rows] == [
         (dt.date(2026, 1, 1), None, Decimal("1.5")),
         (None, dt.date(2026, 2, 1), Decimal(2)),
@@ -119,9 +119,9 @@ def test_files_are_read_by_their_ending(root: Path) -> None:
         "a.parquet": ({"from": "a.parquet"},),
     }
     for name, rows in wanted.items():
-        said, _ = scenario(root, f"{{gl: {{file: {name}}}}}")
-        assert said.given is not None
-        assert written_rows(said.given["gl"], said, root, no_parquet) == rows
+        written, _ = scenario(root, f"{{gl: {{file: {name}}}}}")
+        assert written.given is not None
+        assert written_rows(written.given["gl"], written, root, no_parquet) == rows
 
 
 @pytest.mark.parametrize(
@@ -133,19 +133,19 @@ def test_files_are_read_by_their_ending(root: Path) -> None:
         ("a.json", "1\n", "does not contain rows"),
     ],
 )
-def test_files_that_are_no_tables(root: Path, name: str, content: str, message: str) -> None:
+def test_files_that_are_not_tables(root: Path, name: str, content: str, message: str) -> None:
     (root / "scenarios" / name).write_text(content, encoding="utf-8")
-    said, _ = scenario(root, f"{{gl: {{file: {name}}}}}")
-    assert said.given is not None
+    written, _ = scenario(root, f"{{gl: {{file: {name}}}}}")
+    assert written.given is not None
     with pytest.raises(ScenarioError, match=f"W1702.*{message}"):
-        written_rows(said.given["gl"], said, root, no_parquet)
+        written_rows(written.given["gl"], written, root, no_parquet)
 
 
 def test_a_link_does_not_lead_out_of_the_workspace(root: Path) -> None:
     outside = root.parent / "outside.csv"
     outside.write_text("x\n1\n", encoding="utf-8")
     (root / "scenarios" / "link.csv").symlink_to(outside)
-    said, _ = scenario(root, "{gl: {file: link.csv}}")
-    assert said.given is not None
+    written, _ = scenario(root, "{gl: {file: link.csv}}")
+    assert written.given is not None
     with pytest.raises(ScenarioError, match=r"W1704.*leads out of the workspace"):
-        written_rows(said.given["gl"], said, root, no_parquet)
+        written_rows(written.given["gl"], written, root, no_parquet)

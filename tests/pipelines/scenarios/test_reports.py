@@ -43,7 +43,7 @@ BROKEN = ScenarioResult(
     file=None,
     status="error",
     seconds=0.0,
-    diagnostics=(Diagnostic("W1702", "a \x00 in it", help="mend it"),),
+    diagnostics=(Diagnostic("W1702", "a \x00 in it", help="correct it"),),
 )
 
 

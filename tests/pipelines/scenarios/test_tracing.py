@@ -36,7 +36,7 @@ def test_each_expectation_takes_one_event() -> None:
     assert found([wanted(1), wanted(1)], [event(1, 5), event(1, 6)]) == []
 
 
-def test_a_wrong_row_kind_or_value_is_told() -> None:
+def test_an_unexpected_row_kind_or_value_is_reported() -> None:
     assert found([wanted(2)], [event(1, 5)]) == ["missing_event"]
     assert found([wanted(1, "deleted")], [event(1, 5)]) == ["missing_event"]
     assert found([wanted(1, a=(0, 6))], [event(1, 5)]) == ["diff_mismatch"]

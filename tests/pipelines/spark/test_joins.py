@@ -1,4 +1,4 @@
-"""Runtime joins on Spark: what matches, what does not, and what is told of it."""
+"""Runtime joins on Spark: what matches, what does not, and what is reported."""
 
 from __future__ import annotations
 
@@ -228,21 +228,23 @@ def failing(spark: SparkSession, folder: Path, operations: list[str], data: dict
 
 def test_more_than_one_match_fails_and_names_the_keys(spark: SparkSession, tmp_path: Path) -> None:
     both = join("fx", "exchange_rates", "currency = fx.from_currency")
-    told = failing(spark, tmp_path, [update(joins=both, r="fx.rate"), WRITE_ALL], {})
-    assert told == "Join 'fx' matches more than one row: from_currency = 'EUR' (2 rows)"
+    reported = failing(spark, tmp_path, [update(joins=both, r="fx.rate"), WRITE_ALL], {})
+    assert reported == "Join 'fx' matches more than one row: from_currency = 'EUR' (2 rows)"
 
 
 def test_more_than_one_match_of_a_lookup_fails_too(spark: SparkSession, tmp_path: Path) -> None:
     twice = sample()["accounts"] * 2
-    told = failing(spark, tmp_path, [update(t="accounts.type"), WRITE_ALL], {"accounts": twice})
-    assert told.startswith("Join 'accounts' matches more than one row: code = '1200' (2 rows), code = '2100' (2 rows)")
+    reported = failing(spark, tmp_path, [update(t="accounts.type"), WRITE_ALL], {"accounts": twice})
+    assert reported.startswith(
+        "Join 'accounts' matches more than one row: code = '1200' (2 rows), code = '2100' (2 rows)"
+    )
 
 
 def test_more_than_one_match_of_a_day_of_each_row_fails_too(spark: SparkSession, tmp_path: Path) -> None:
     fx = join("fx", "exchange_rates", ON, as_of="posting_date")
     overlapping = [rate("EUR", "1.1"), rate("EUR", "1.2", start="2026-01-05")]
-    told = failing(spark, tmp_path, [update(joins=fx, r="fx.rate"), WRITE_ALL], {"exchange_rates": overlapping})
-    assert told.startswith("Join 'fx' matches more than one row: ")
+    reported = failing(spark, tmp_path, [update(joins=fx, r="fx.rate"), WRITE_ALL], {"exchange_rates": overlapping})
+    assert reported.startswith("Join 'fx' matches more than one row: ")
 
 
 def test_rows_that_the_selector_leaves_out_may_match_as_often_as_they_like(spark: SparkSession, tmp_path: Path) -> None:
@@ -312,7 +314,7 @@ def test_all_matches_make_rows_with_ids_of_their_own(spark: SparkSession, tmp_pa
     assert {row["_row_id"] for row in again.last} == {row["_row_id"] for row in ran.last}
 
 
-def test_null_keys_meet_only_when_that_is_said(spark: SparkSession, tmp_path: Path) -> None:
+def test_null_keys_match_only_when_declared(spark: SparkSession, tmp_path: Path) -> None:
     data = {
         "transactions": [transaction("A", cost_center_code=None)],
         "budgets": [{**sample()["budgets"][0], "cost_center_code": None}],
@@ -332,8 +334,8 @@ def test_a_small_side_is_broadcast_and_nothing_else_changes(spark: SparkSession,
         fx = join("fx", "exchange_rates", ON, **more)
         plan = site(tmp_path, [update(joins=fx, amount_reporting="amount_local * fx.rate"), WRITE_ALL]).plan()
         ran = run(spark, plan, size_of=lambda _: 422)
-        told = ran.frames[900]._jdf.queryExecution().executedPlan().toString()
-        return told, {(row["_row_id"], row["amount_reporting"]) for row in ran.last}
+        reported = ran.frames[900]._jdf.queryExecution().executedPlan().toString()
+        return reported, {(row["_row_id"], row["amount_reporting"]) for row in ran.last}
 
     sent, rows = plan_of()
     assert "BroadcastHashJoin" in sent

@@ -70,7 +70,7 @@ def test_rows_and_ids_depend_on_the_data_alone(spark: SparkSession, tmp_path: Pa
         assert rows_of(spark, found, **options) == wanted
 
 
-def test_rows_without_a_key_are_told_apart_by_their_columns(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_without_a_key_are_distinguished_by_their_columns(spark: SparkSession, tmp_path: Path) -> None:
     found = made(tmp_path, "natural_key_columns: []")
     wanted = rows_of(spark, found, partitions=1)
     ids = [json.loads(row)["_row_id"] for row in wanted]

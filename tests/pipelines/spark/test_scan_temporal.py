@@ -40,7 +40,7 @@ def read(
     period: str = "2026-01",
     **keys: Any,
 ) -> DataFrame:
-    """Read ``t.csv``, or, without a text, what lies there."""
+    """Read ``t.csv``, or, without a text, the existing file."""
     if text is not None:
         (root / "t.csv").write_text(text)
     level = keys.pop("level", "any")
@@ -267,13 +267,13 @@ def test_a_lookup_table_has_ids_without_the_key_of_the_main_table(spark: SparkSe
     assert len({r._row_id for r in rows}) == 2
 
 
-def test_repeated_keys_are_told_when_the_dataset_asks(spark: SparkSession, tmp_path: Path) -> None:
+def test_repeated_keys_are_reported_when_the_dataset_checks_them(spark: SparkSession, tmp_path: Path) -> None:
     text = "id,amount,_period\n1,1,2026-01\n1,2,2026-01\n1,3,2026-02\n2,4,2026-01\n"
-    told: list[Diagnostic] = []
+    reported: list[Diagnostic] = []
     data = dataset(natural_key_columns=("id",), check_keys="warn")
-    assert read(spark, tmp_path, data, text, notice=told.append).count() == 3
-    assert [(d.code, d.severity) for d in told] == [("W1320", "warning")]
-    assert "id = 1, _period = 2026-01 (2 rows)" in told[0].message
+    assert read(spark, tmp_path, data, text, notice=reported.append).count() == 3
+    assert [(d.code, d.severity) for d in reported] == [("W1320", "warning")]
+    assert "id = 1, _period = 2026-01 (2 rows)" in reported[0].message
     with pytest.raises(ResolutionError) as caught:
         read(spark, tmp_path, dataset(natural_key_columns=("id",), check_keys="fail"))
     assert caught.value.code == "W1320"

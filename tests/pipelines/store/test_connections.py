@@ -13,16 +13,16 @@ from weft.pipelines.store.connections import address_of, engine_of
 from weft.pipelines.store.open import open_reader, open_store
 
 
-def test_relative_files_lie_below_the_workspace(tmp_path: Path) -> None:
+def test_relative_files_are_below_the_workspace(tmp_path: Path) -> None:
     assert address_of("sqlite:///.weft/weft.db", tmp_path).database == f"{tmp_path}/.weft/weft.db"
     assert address_of("sqlite:////var/weft.db", tmp_path).database == "/var/weft.db"
 
 
 @pytest.mark.parametrize(
-    "said", ["postgresql://ann@db/weft", "postgres://ann@db/weft", "postgresql+psycopg://ann@db/weft"]
+    "given", ["postgresql://ann@db/weft", "postgres://ann@db/weft", "postgresql+psycopg://ann@db/weft"]
 )
-def test_every_spelling_of_postgresql_is_the_same(said: str, tmp_path: Path) -> None:
-    address = address_of(said, tmp_path)
+def test_every_spelling_of_postgresql_is_the_same(given: str, tmp_path: Path) -> None:
+    address = address_of(given, tmp_path)
     assert (address.drivername, address.host, address.database) == ("postgresql+psycopg", "db", "weft")
 
 
@@ -34,7 +34,7 @@ def test_the_address_may_be_in_the_environment(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("given", "reported"),
     [
         ("weft.db", "is not a database URL"),
         ("postgresql://ann:geheim@db:port/weft", "is not a database URL"),
@@ -44,9 +44,9 @@ def test_the_address_may_be_in_the_environment(tmp_path: Path, monkeypatch: pyte
         ("sqlite:///:memory:", "would forget every run"),
     ],
 )
-def test_an_address_that_is_none_is_told(said: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=told) as refused:
-        address_of(said, tmp_path)
+def test_an_invalid_address_is_reported(given: str, reported: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=reported) as refused:
+        address_of(given, tmp_path)
     assert refused.value.code == "W1601"
     assert "sqlite:///.weft/weft.db" in refused.value.help
     assert "geheim" not in str(refused.value)
@@ -65,7 +65,7 @@ def test_a_reader_sees_what_was_written(tmp_path: Path) -> None:
             assert not hasattr(reader, "create_run")
 
 
-def test_a_writer_that_never_ends_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_never_ends_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from weft.pipelines.store import connections
 
     monkeypatch.setattr(connections, "_BUSY_MS", 10)
@@ -98,21 +98,28 @@ def test_a_writer_takes_its_lock_when_it_begins_and_a_reader_takes_none(tmp_path
     other.close()
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / ".weft").touch()
     with pytest.raises(StoreError, match="cannot be created") as refused:
         open_store("sqlite:///.weft/weft.db", tmp_path)
     assert refused.value.code == "W1601"
 
 
-def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "weft.db").mkdir()
     with pytest.raises(StoreError, match="unable to open") as refused:
         open_store("sqlite:///weft.db", tmp_path)
-    assert refused.value.code == "W1601"
+    assert (refused.value.code, "write permission" in refused.value.help) == ("W1601", True)
 
 
-def test_a_missing_driver_is_told_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_not_a_database_is_reported_as_damaged(tmp_path: Path) -> None:
+    (tmp_path / "weft.db").write_text("not a database " * 100)
+    with pytest.raises(StoreError, match="missing or damaged tables: file is not a database") as refused:
+        open_store("sqlite:///weft.db", tmp_path)
+    assert (refused.value.code, "restore it" in refused.value.help) == ("W1602", True)
+
+
+def test_a_missing_driver_is_reported_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreError) as refused:
         engine_of(address_of("postgresql://ann@db/weft", tmp_path))

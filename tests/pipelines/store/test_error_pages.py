@@ -160,5 +160,5 @@ def test_the_page_of_a_code_shows_its_message(code: Code, root: Path, here: Stor
     with pytest.raises(WeftError) as found:
         PAGES[code](root, here)
     assert found.value.code == code
-    told = "\n".join(line.rstrip() for line in str(found.value).splitlines())
-    assert f"```text\n{told}\n```\n" in page(code), f"{ERRORS} shows another text for {code}:\n{told}"
+    reported = "\n".join(line.rstrip() for line in str(found.value).splitlines())
+    assert f"```text\n{reported}\n```\n" in page(code), f"{ERRORS} shows another text for {code}:\n{reported}"

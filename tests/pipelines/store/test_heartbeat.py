@@ -44,7 +44,7 @@ def test_it_beats_until_its_context_ends() -> None:
     assert beats.count == seen
 
 
-def test_the_first_failure_is_kept_and_told() -> None:
+def test_the_first_failure_is_kept_and_reported() -> None:
     beats = Beats(fails_at=2)
     with Heartbeat(beats, SOON) as heartbeat:
         assert beats.enough.wait(10)

@@ -87,9 +87,9 @@ def test_a_column_of_another_type_breaks_what_reads_it(catalog: Catalog) -> None
 
 def test_a_column_is_renamed_only_when_the_new_one_says_so(catalog: Catalog) -> None:
     old = newest(catalog, "gl")
-    said = ColumnDef("iso_code", types.STRING, previous_name="currency")
+    given = ColumnDef("iso_code", types.STRING, previous_name="currency")
     silent = ColumnDef("iso_code", types.STRING)
-    assert analysed(catalog, old, next_version(old, said, without="currency"))[0][:2] == (
+    assert analysed(catalog, old, next_version(old, given, without="currency"))[0][:2] == (
         "currency",
         "renamed",
     )

@@ -330,7 +330,7 @@ def test_pins_inside_operations_are_left_to_the_user(place: Place) -> None:
     assert place.project.input.version == 1
 
 
-def test_a_draft_is_told_but_not_in_conflict(place: Place) -> None:
+def test_a_draft_is_reported_but_not_in_conflict(place: Place) -> None:
     publish_dataset(place.workspace, "gl", place.store)
     place.write(GL, without_column(place.text(GL), "currency"))
     done = publish_dataset(place.workspace, "gl", place.store)
@@ -394,10 +394,10 @@ def test_a_version_whose_file_was_taken_away_is_not_the_newest(place: Place) -> 
     assert found.dataset.version == 1
 
 
-def test_a_dataset_that_is_not_there_is_told(place: Place) -> None:
-    for said in ("gll", "datasets/gl.v7.yml"):
+def test_a_dataset_that_is_not_there_is_reported(place: Place) -> None:
+    for given in ("gll", "datasets/gl.v7.yml"):
         with pytest.raises(StoreError) as refused:
-            publish_dataset(place.workspace, said, place.store)
+            publish_dataset(place.workspace, given, place.store)
         assert refused.value.code == "W1608"
     with pytest.raises(StoreError) as version:
         disable_dataset(place.workspace, "gl@7", place.store)

@@ -74,19 +74,19 @@ def test_a_team_store_is_upgraded_by_hand(postgres: Server, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "told"),
+    ("change", "code", "reported"),
     [
         ("UPDATE store_version SET version_num = '9999'", "W1604", "tables of version 9999"),
         ("DROP TABLE locks", "W1602", "has no table 'locks'"),
         ("DELETE FROM store_version", "W1602", "has 0 versions"),
     ],
 )
-def test_a_store_that_does_not_fit_is_told(tmp_path: Path, change: str, code: str, told: str) -> None:
+def test_a_store_that_does_not_fit_is_reported(tmp_path: Path, change: str, code: str, reported: str) -> None:
     url = "sqlite:///weft.db"
     with open_store(url, tmp_path) as store:
         store.database.write(lambda c: c.execute(text(change)))
     for opened in (open_store, open_reader, upgrade_store):
-        with pytest.raises(StoreError, match=told) as refused:
+        with pytest.raises(StoreError, match=reported) as refused:
             opened(url, tmp_path)
         assert refused.value.code == code
 
@@ -103,8 +103,8 @@ def test_a_newer_team_store_is_not_touched(postgres: Server, tmp_path: Path) -> 
     made.close()
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
-    (tmp_path / "weft.db").write_text("this is no database, it is a text of more than a page\n" * 100)
+def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "weft.db").write_text("this is not a database but a text of more than a page\n" * 100)
     with pytest.raises(StoreError) as refused:
         open_store("sqlite:///weft.db", tmp_path)
     assert refused.value.code == "W1602"

@@ -27,7 +27,7 @@ def shaky_store(shaky: Server, tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def test_a_server_that_is_gone_is_told_and_nothing_is_half_written(shaky: Server, shaky_store: Store) -> None:
+def test_a_server_that_is_gone_is_reported_and_nothing_is_half_written(shaky: Server, shaky_store: Store) -> None:
     run = shaky_store.create_run(new_run())
     shaky_store.set_running(run.id)
     shaky_store.begin_publish(run.id, [output(run.id)])
@@ -95,7 +95,7 @@ def test_a_lost_answer_to_a_commit_changes_nothing(shaky_store: Store, monkeypat
     assert [v.dataset.version for v in shaky_store.registered() if v.dataset.name == "other"] == [1]
 
 
-def test_an_unknown_database_and_a_wrong_user_are_told(shaky: Server, tmp_path: Path) -> None:
+def test_an_unknown_database_and_a_wrong_user_are_reported(shaky: Server, tmp_path: Path) -> None:
     with pytest.raises(StoreError) as database:
         open_store(shaky.url("nowhere"), tmp_path, patience=0.2)
     assert (database.value.code, database.value.help) == ("W1601", "create the database first: createdb")
@@ -116,7 +116,7 @@ def test_runs_that_register_one_name_at_once_get_versions_of_their_own(shaky: Se
                 store.set_running(run.id)
                 store.begin_publish(run.id, [output(run.id, target=period)])
                 store.complete(run.id, [registration("many", period=period)])
-        except Exception as failure:  # noqa: BLE001  # told below
+        except Exception as failure:  # noqa: BLE001  # reported below
             failures.append(failure)
 
     threads = [threading.Thread(target=complete, args=(period,)) for period in periods]

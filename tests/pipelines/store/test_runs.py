@@ -157,7 +157,7 @@ def test_a_failed_run_goes_on_as_the_same_run(store: Store) -> None:
     )
     assert [o.status for o in store.operations(run.id)] == ["completed", "pending"]
     assert lock(store, "run/pr-fx_reporting/2026-01") is not None
-    assert store.resume(run.id).attempt == 2  # said twice, done once
+    assert store.resume(run.id).attempt == 2  # requested twice, done once
     assert store.complete(run.id).status == "completed"
 
 
@@ -315,15 +315,15 @@ def test_a_run_is_found_by_a_start_that_only_it_has(store: Store) -> None:
     assert "019a-aaaa (fx_reporting 2026-01)" in ambiguous.value.help
 
 
-@pytest.mark.parametrize("said", ["", "%", "019a_", "f", "LAST"])
-def test_a_run_that_is_not_there_is_told(store: Store, said: str) -> None:
+@pytest.mark.parametrize("given", ["", "%", "019a_", "f", "LAST"])
+def test_a_run_that_is_not_there_is_reported(store: Store, given: str) -> None:
     with pytest.raises(StoreError) as empty:
-        store.run(said)
+        store.run(given)
     assert (empty.value.code, empty.value.help) == ("W1606", "there are no runs yet")
     store.create_run(new_run(run_id="019a-aaaa"))
-    if said != "LAST":
+    if given != "LAST":
         with pytest.raises(StoreError) as missing:
-            store.run(said)
+            store.run(given)
         assert "019a-aaaa (fx_reporting 2026-01)" in missing.value.help
 
 

@@ -75,18 +75,9 @@ def rates(version: int, **keys: str) -> str:
 
 def test_the_resolver_snapshot_has_the_form_of_the_mandate(tmp_path: Path) -> None:
     plan, catalog = planned(sample_workspace(tmp_path))
-    assert resolver_snapshot(plan, catalog) == {
-        "input_dataset_id": GL_ID,
-        "input_dataset_version": 1,
-        "join_datasets": [
-            {
-                "alias": "fx",
-                "dataset_id": RATES_ID,
-                "dataset_version": 1,
-                "resolver_source": "dataset_resolver",
-            }
-        ],
-    }
+    fx = {"alias": "fx", "dataset_id": RATES_ID, "dataset_version": 1, "resolver_source": "dataset_resolver"}
+    snapshot = {"input_dataset_id": GL_ID, "input_dataset_version": 1, "join_datasets": [fx]}
+    assert resolver_snapshot(plan, catalog) == snapshot
 
 
 def test_there_is_one_entry_for_every_join_in_its_order(tmp_path: Path) -> None:
@@ -118,7 +109,7 @@ def test_there_is_one_entry_for_every_join_in_its_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "files", "version"),
+    ("given", "files", "version"),
     [
         ("exchange_rates", {2: rates(2), 3: rates(3, status="disabled")}, 2),  # the newest that is active
         ("exchange_rates@1", {2: rates(2)}, 1),
@@ -126,9 +117,9 @@ def test_there_is_one_entry_for_every_join_in_its_order(tmp_path: Path) -> None:
     ],
 )
 def test_the_version_that_a_join_takes_is_pinned(
-    tmp_path: Path, said: str, files: dict[int, str], version: int
+    tmp_path: Path, given: str, files: dict[int, str], version: int
 ) -> None:
-    text = project_text([CONVERT.replace(RATES_ID, said), WRITE])
+    text = project_text([CONVERT.replace(RATES_ID, given), WRITE])
     changes = {f"datasets/exchange_rates.v{n}.yml": body for n, body in files.items()}
     plan, catalog = planned(sample_workspace(tmp_path, {"projects/fx_reporting.yml": text, **changes}))
     (entry,) = resolver_snapshot(plan, catalog)["join_datasets"]
@@ -294,7 +285,7 @@ def test_another_plan_has_another_hash(tmp_path: Path, change: dict[str, str]) -
     assert first != second
 
 
-def test_a_snapshot_of_another_form_is_told(tmp_path: Path) -> None:
+def test_a_snapshot_of_another_form_is_reported(tmp_path: Path) -> None:
     plan, catalog = planned(sample_workspace(tmp_path))
     kept = taken(plan, catalog)
     with pytest.raises(StoreError, match="weft/snapshot/9") as newer:

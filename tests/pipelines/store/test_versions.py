@@ -60,9 +60,9 @@ def test_a_version_never_changes(store: Store, first: Entity, second: Entity) ->
 
 def test_the_status_and_the_prose_of_a_version_may_change(store: Store) -> None:
     store.record(dataset())
-    told = dataset(status="disabled", description="ends in 2027")
-    store.record(told)
-    assert kept(store, Dataset, "ds-gl", 1) == told
+    reported = dataset(status="disabled", description="ends in 2027")
+    store.record(reported)
+    assert kept(store, Dataset, "ds-gl", 1) == reported
     for version in (1, 9):
         store.database.write(partial(set_dataset_status, id="ds-gl", version=version, status="active"))
     assert kept(store, Dataset, "ds-gl", 1).status == "active"

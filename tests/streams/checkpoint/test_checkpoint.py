@@ -37,7 +37,7 @@ def test_a_statement_that_never_ran_has_no_checkpoint(tmp_path: Path) -> None:
     assert find_checkpoint(tmp_path / "status") is None
 
 
-def test_a_checkpoint_that_is_begun_is_not_in_use_before_it_is_said(tmp_path: Path) -> None:
+def test_a_new_checkpoint_is_not_in_use_before_it_is_activated(tmp_path: Path) -> None:
     made = create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS))
     assert find_checkpoint(tmp_path) is None
     activate(made)
@@ -45,8 +45,8 @@ def test_a_checkpoint_that_is_begun_is_not_in_use_before_it_is_said(tmp_path: Pa
 
 
 def test_what_a_checkpoint_is_of_reads_back(tmp_path: Path) -> None:
-    said = JobRecord(groups=3, parts=PARTS, plan=FrozenMap(text="left join"), weft="1.2", replaces="abc-1")
-    made = create_checkpoint(tmp_path, said)
+    given = JobRecord(groups=3, parts=PARTS, plan=FrozenMap(text="left join"), weft="1.2", replaces="abc-1")
+    made = create_checkpoint(tmp_path, given)
     found = read_job_record(made)
     assert (found.groups, found.parts, found.plan, found.weft) == (
         3,
@@ -86,8 +86,8 @@ def test_a_change_is_noted_with_what_was_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("key", "value"), [("format", 2), ("engine", "native")])
 def test_a_checkpoint_of_another_format_or_engine_is_refused(tmp_path: Path, key: str, value: object) -> None:
     made = create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS, weft="9.9"))
-    said = json.loads(made.job_file.read_text())
-    made.job_file.write_text(json.dumps(with_checksum({**said, key: value})))
+    given = json.loads(made.job_file.read_text())
+    made.job_file.write_text(json.dumps(with_checksum({**given, key: value})))
     with pytest.raises(StreamError, match=r"reads format 1 of engine 'kernel'") as caught:
         read_job_record(made)
     assert caught.value.code == "W2202"
@@ -133,8 +133,8 @@ def test_a_checkpoint_with_offsets_and_no_commit_counts_as_used(tmp_path: Path) 
 
 def test_keys_of_a_later_version_in_job_json_do_no_harm(tmp_path: Path) -> None:
     made = create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS))
-    said = json.loads(made.job_file.read_text())
-    made.job_file.write_text(json.dumps(with_checksum({**said, "colour": "red"})))
+    given = json.loads(made.job_file.read_text())
+    made.job_file.write_text(json.dumps(with_checksum({**given, "colour": "red"})))
     assert read_job_record(made).groups == 2
 
 

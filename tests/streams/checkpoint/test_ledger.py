@@ -32,13 +32,13 @@ from weft.streams.checkpoint.manifest import Counts, Heartbeat, Ledger, last_bat
 from weft.streams.kernel import transition
 
 
-def counts(**said: int) -> Counts:
-    return FrozenMap({name: said.get(name.rstrip("_"), 0) for name in COUNTS} | {"in": said.get("in_", 0)})
+def counts(**given: int) -> Counts:
+    return FrozenMap({name: given.get(name.rstrip("_"), 0) for name in COUNTS} | {"in": given.get("in_", 0)})
 
 
-def index(left: Counts, right: Counts | None = None, **said: Any) -> GroupIndex:
+def index(left: Counts, right: Counts | None = None, **given: Any) -> GroupIndex:
     both: FrozenMap[str, Counts] = FrozenMap(left=left, right=right or counts())
-    return GroupIndex(**{"join": 1, "group": 0, "batch": 0, "counters": both, **said})
+    return GroupIndex(**{"join": 1, "group": 0, "batch": 0, "counters": both, **given})
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_balanced_batch_is_committed(checkpoint: Checkpoint) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("given", "reported"),
     [
         ({"in_": 2, "matched": 1}, "1 row is missing"),
         ({"in_": 1, "matched": 1, "late": 2}, "2 rows are counted twice"),
@@ -67,11 +67,11 @@ def test_a_balanced_batch_is_committed(checkpoint: Checkpoint) -> None:
 )
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_a_ledger_that_does_not_balance_stops_the_batch(
-    checkpoint: Checkpoint, said: dict[str, int], told: str, side: str
+    checkpoint: Checkpoint, given: dict[str, int], reported: str, side: str
 ) -> None:
-    wrong = counts(**said)
+    wrong = counts(**given)
     found = index(wrong) if side == "left" else index(counts(), wrong)
-    with pytest.raises(StreamError, match=rf"ledger of {side} .* group 0 of batch 0: {told}") as caught:
+    with pytest.raises(StreamError, match=rf"ledger of {side} .* group 0 of batch 0: {reported}") as caught:
         commit_batch(checkpoint, 0, [found], heartbeat=BEAT)
     assert caught.value.code == "W2210"
     assert last_batch(checkpoint) is None
@@ -131,7 +131,7 @@ def test_a_kernel_that_miscounts_stops_the_query_and_commits_nothing(
     assert last_batch(found) == 1
 
 
-def test_a_missing_group_is_told(tmp_path: Path) -> None:
+def test_a_missing_group_is_reported(tmp_path: Path) -> None:
     found = run(tmp_path, final=False).checkpoint
     assert len(read_indexes(found, 3, [1], 2)) == 2
     with pytest.raises(StreamError, match="wrote 2 of 3 groups of join 1") as caught:
@@ -194,5 +194,5 @@ def test_statistics_are_added_up_and_greatest_ones_stay_greatest() -> None:
 def test_a_group_without_rows_hides_no_time_of_another_group(*, empty_first: bool) -> None:
     stats: list[FrozenMap[str, Any]] = [FrozenMap(min_time=None, max_time=None), FrozenMap(min_time=3, max_time=8)]
     ordered = stats if empty_first else stats[::-1]
-    found = sum_stats([index(counts(), group=n, stats=FrozenMap(left=said)) for n, said in enumerate(ordered)])
+    found = sum_stats([index(counts(), group=n, stats=FrozenMap(left=given)) for n, given in enumerate(ordered)])
     assert found["left"] == {"min_time": 3, "max_time": 8}

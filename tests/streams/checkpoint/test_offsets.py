@@ -18,6 +18,7 @@ from weft.streams.checkpoint.folder import Checkpoint, create_checkpoint, read_j
 from weft.streams.checkpoint.manifest import read_manifest, write_manifest
 from weft.streams.checkpoint.offsets import (
     add_source,
+    check_commits,
     check_offsets,
     check_reading,
     count_sources,
@@ -154,6 +155,22 @@ def test_halves_of_different_times_are_refused(
         check_offsets(checkpoint)
     assert caught.value.code == "W2202"
     assert "--fresh" in caught.value.help
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_a_commit_that_is_missing_between_others_is_refused(checkpoint: Checkpoint, *, final: bool) -> None:
+    """The rows that it lists would be written again by a redrive."""
+    if final:
+        write_manifest(checkpoint, replace(read_manifest(checkpoint, LAST), final=True))
+    check_offsets(checkpoint)
+    checkpoint.commit_file(1).unlink()
+    for check in (check_commits, check_offsets):
+        with pytest.raises(StreamError, match=f"commits up to batch {LAST}, but none of batch 1") as caught:
+            check(checkpoint)
+        assert caught.value.code == "W2202"
+    checkpoint.commit_file(0).unlink()
+    with pytest.raises(StreamError, match="none of batches 0, 1"):
+        check_commits(checkpoint)
 
 
 def another_query(spark: Path) -> None:

@@ -34,7 +34,7 @@ from weft.streams.checkpoint.manifest import (
     write_heartbeat,
     write_manifest,
 )
-from weft.streams.checkpoint.recover import recover
+from weft.streams.checkpoint.recover import RedriveRecord, read_redrives, recover, write_redrive
 from weft.streams.kernel.spec import FOREVER
 from weft.testing.stream_engine import run_statement
 
@@ -320,3 +320,22 @@ def test_a_checkpoint_that_only_takes_over_offsets_leaves_the_output_of_the_earl
     recover(create_checkpoint(old.root.parent, record))
     assert files
     assert all(path.exists() for path in files)
+
+
+def test_a_redrive_that_is_missing_between_others_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    """Its rows would be taken again, and the next redrive would replace the record of the last one."""
+    sink = tmp_path / "out.corrections"
+    for number in (1, 2):
+        file = sink / STAGING / f"part-{number}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(file.name)
+        moves = (Move(source=file, to=sink / file.name, rows=1),)
+        write_redrive(checkpoint, RedriveRecord(number=number, at=0, reasons=("LATE",), files=moves))
+    assert [record.number for record in read_redrives(checkpoint)] == [1, 2]
+    (checkpoint.redriven / "1.json").unlink()
+    with pytest.raises(StreamError, match="later redrives exist") as caught:
+        read_redrives(checkpoint)
+    assert caught.value.code == "W2202"
+    # A fresh start removes the corrections that are still listed.
+    recover(create_checkpoint(checkpoint.root.parent, JobRecord(groups=2, replaces=checkpoint.name)))
+    assert [p.name for p in sink.iterdir() if p.is_file()] == ["part-1"]

@@ -43,7 +43,7 @@ def test_a_rejected_row_says_what_it_was_judged_by(checkpoint: Checkpoint) -> No
     }
 
 
-def test_a_row_that_does_not_read_keeps_its_text(checkpoint: Checkpoint) -> None:
+def test_a_row_that_cannot_be_read_keeps_its_text(checkpoint: Checkpoint) -> None:
     (found,) = (r for r in read_last_rejects(checkpoint, 99) if r.reason == "MALFORMED")
     assert (found.raw, found.event_time, found.to_dict()["row"]) == ("not a row", None, "not a row")
 
@@ -59,7 +59,7 @@ def test_rejects_of_a_batch_that_has_not_happened_are_not_shown(checkpoint: Chec
     assert {f.batch for f in list_reject_files(checkpoint)} == {0, 2}
 
 
-def test_a_damaged_file_is_told(checkpoint: Checkpoint) -> None:
+def test_a_damaged_file_is_reported(checkpoint: Checkpoint) -> None:
     (file, *_) = list_reject_files(checkpoint)
     file.path.write_bytes(b"PAR1 and nothing more")
     with pytest.raises(StreamError) as caught:

@@ -42,7 +42,7 @@ def test_keys_are_counted_once_over_all_segments() -> None:
     assert kernel.stats[0].current_keys == 3
 
 
-def test_the_latest_of_the_late_rows_is_told() -> None:
+def test_the_greatest_lateness_is_counted() -> None:
     kernel = Kernel(interval(0, 100))
     kernel.feed([("a", 95), ("a", 60), ("a", 100)], watermark=100)
     assert kernel.state.left.counters.late == 2

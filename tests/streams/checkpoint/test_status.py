@@ -42,40 +42,40 @@ def known(checkpoint: Checkpoint, plan: StatementPlan | None = None) -> Checkpoi
 
 def test_the_stream_that_holds_the_watermark_back_is_named(tmp_path: Path) -> None:
     batches = [{"orders": [order("a", 100)], "shipments": [shipment("a", 7)]}]
-    told = read_statement_status(known(run(tmp_path, batches, final=False).checkpoint))
-    assert (told.state, told.batches, told.rows) == ("stopped", 1, 0)
-    assert told.held_back_by == "shipments"
-    sides = {s.name: s for s in told.sides}
+    reported = read_statement_status(known(run(tmp_path, batches, final=False).checkpoint))
+    assert (reported.state, reported.batches, reported.rows) == ("stopped", 1, 0)
+    assert reported.held_back_by == "shipments"
+    sides = {s.name: s for s in reported.sides}
     assert sides["orders"].watermark == T0 + 95 * SECOND
     assert sides["shipments"].watermark == T0 + 2 * SECOND
     assert sides["orders"].state_rows == 1
 
 
 def test_a_stream_that_has_shown_nothing_holds_it_back_most(tmp_path: Path) -> None:
-    told = read_statement_status(known(run(tmp_path, [{"orders": [order("a", 0)]}], final=False).checkpoint))
-    assert (told.watermark, told.held_back_by, told.held_since) == (None, "shipments", None)
+    reported = read_statement_status(known(run(tmp_path, [{"orders": [order("a", 0)]}], final=False).checkpoint))
+    assert (reported.watermark, reported.held_back_by, reported.held_since) == (None, "shipments", None)
 
 
 def test_an_idle_side_holds_nothing_back(tmp_path: Path) -> None:
     batches = [{"orders": [order("a", 100)], "shipments": [shipment("a", 7)]}, {"orders": [order("b", 101)]}]
     result = run_statement(small_plan(), batches, root=tmp_path, groups=1, final=False, idle={1: ("s",)})
-    told = read_statement_status(known(result.checkpoint))
-    assert told.held_back_by == "orders"
-    assert [s.name for s in told.sides if s.idle_since is not None] == ["shipments"]
+    reported = read_statement_status(known(result.checkpoint))
+    assert reported.held_back_by == "orders"
+    assert [s.name for s in reported.sides if s.idle_since is not None] == ["shipments"]
 
 
-def test_a_sealed_statement_waits_for_nobody_and_its_ledger_is_told(tmp_path: Path) -> None:
-    told = read_statement_status(known(run(tmp_path).checkpoint))
-    assert (told.state, told.held_back_by, told.watermark) == ("sealed", None, None)
-    assert told.ledger["left"] == run(tmp_path / "again").ledger["left"]
-    assert told.ledger["left"]["waiting"] == 0
+def test_a_sealed_statement_waits_for_nothing_and_its_ledger_is_shown(tmp_path: Path) -> None:
+    reported = read_statement_status(known(run(tmp_path).checkpoint))
+    assert (reported.state, reported.held_back_by, reported.watermark) == ("sealed", None, None)
+    assert reported.ledger["left"] == run(tmp_path / "again").ledger["left"]
+    assert reported.ledger["left"]["waiting"] == 0
 
 
 def test_a_statement_whose_lock_is_held_runs(tmp_path: Path) -> None:
     checkpoint = known(run(tmp_path, BATCHES[:1], final=False).checkpoint)
     with lock_statement(checkpoint.lock, "status"):
-        told = read_statement_status(checkpoint)
-        assert (told.state, told.pid) == ("running", this_process().pid)
+        reported = read_statement_status(checkpoint)
+        assert (reported.state, reported.pid) == ("running", this_process().pid)
     assert read_statement_status(checkpoint).state == "stopped"
 
 
@@ -83,9 +83,9 @@ def test_a_statement_whose_lock_is_held_runs(tmp_path: Path) -> None:
 def test_a_side_close_to_its_limit_is_warned_of(rows: int, fill: int, warns: int, tmp_path: Path) -> None:
     side = SideStatus(side="left", name="orders", state_rows=rows, limit=10)
     assert side.fill == fill
-    told = replace(read_statement_status(known(run(tmp_path, BATCHES[:1]).checkpoint)), sides=(side,))
-    assert len(told.warnings) == warns
-    assert all(f"{fill} %" in sentence for sentence in told.warnings)
+    reported = replace(read_statement_status(known(run(tmp_path, BATCHES[:1]).checkpoint)), sides=(side,))
+    assert len(reported.warnings) == warns
+    assert all(f"{fill} %" in sentence for sentence in reported.warnings)
     assert SideStatus(side="left", name="orders", state_rows=rows).fill is None
 
 
@@ -93,11 +93,11 @@ def test_limits_come_from_the_plan(tmp_path: Path) -> None:
     sql = SQL.rstrip() + " WITH ('join.max_state_rows' = '50')"
     plan = plan_job(read_spec(sql, file="limits.sql"), tmp_path).statements[0]
     result = run_statement(plan, BATCHES[:1], root=tmp_path, groups=1, final=False)
-    told = read_statement_status(known(result.checkpoint, plan))
-    assert {s.limit for s in told.sides} == {50}
+    reported = read_statement_status(known(result.checkpoint, plan))
+    assert {s.limit for s in reported.sides} == {50}
 
 
-def test_a_stream_that_is_read_twice_is_told_with_its_alias() -> None:
+def test_a_stream_that_is_read_twice_is_shown_with_its_alias() -> None:
     sql = SQL.replace("JOIN shipments s", "JOIN orders s").replace("s.t AS", "s.total AS")
     plan = plan_job(read_spec(sql, file="self.sql"), Path("/nowhere")).statements[0]
     assert name_sides(plan) == {"left": "orders o", "right": "orders s"}
@@ -113,8 +113,8 @@ def test_the_state_of_a_job_is_that_of_its_processes_and_statements(tmp_path: Pa
     assert (read_job_status("job", folder).state, read_job_status("job", folder).restarts) == ("stopped", 2)
     error: FrozenMap[str, str] = FrozenMap(code="W2217", message="it fell", help="see")
     write_record(files, replace(gone, state="failed", error=error))
-    told = read_job_status("job", folder)
-    assert (told.state, told.error, told.statements[0].state) == ("failed", error, "failed")
+    reported = read_job_status("job", folder)
+    assert (reported.state, reported.error, reported.statements[0].state) == ("failed", error, "failed")
 
 
 def test_a_job_runs_while_its_lock_is_held_whatever_its_record_says(tmp_path: Path) -> None:
@@ -124,13 +124,13 @@ def test_a_job_runs_while_its_lock_is_held_whatever_its_record_says(tmp_path: Pa
         if record is not None:
             write_record(files, record)
         with lock_statement(files.lock, "job"):
-            told = read_job_status("job", tmp_path)
-            assert (told.state, told.supervisor, told.is_orphan) == ("running", this_process().pid, False)
+            reported = read_job_status("job", tmp_path)
+            assert (reported.state, reported.supervisor, reported.is_orphan) == ("running", this_process().pid, False)
     # The lock is held, and not by the process that is named in it: the child of a supervisor that was killed.
     with lock_statement(files.lock, "job"):
         files.lock.write_text(json.dumps({"host": socket.gethostname(), "pid": 1, "began": "1"}))
-        told = read_job_status("job", tmp_path)
-        assert (told.state, told.supervisor, told.is_orphan) == ("running", None, True)
+        reported = read_job_status("job", tmp_path)
+        assert (reported.state, reported.supervisor, reported.is_orphan) == ("running", None, True)
 
 
 def test_a_job_that_was_killed_is_failed_with_a_code(tmp_path: Path) -> None:
@@ -142,11 +142,11 @@ def test_a_job_that_was_killed_is_failed_with_a_code(tmp_path: Path) -> None:
         replace(killed, child_pid=me.pid, child_began="1"),
     ):
         write_record(files, record)
-        told = read_job_status("a b", tmp_path)
-        assert (told.state, told.pid, told.supervisor) == ("failed", None, None)
-        assert told.error is not None
-        assert told.error["code"] == "W2225"
-        assert "`weft stream start 'a b'`" in told.error["help"]
+        reported = read_job_status("a b", tmp_path)
+        assert (reported.state, reported.pid, reported.supervisor) == ("failed", None, None)
+        assert reported.error is not None
+        assert reported.error["code"] == "W2225"
+        assert "`weft stream start 'a b'`" in reported.error["help"]
 
 
 def test_every_flipped_bit_of_a_record_is_noticed_and_hides_nothing_else(tmp_path: Path) -> None:
@@ -166,9 +166,9 @@ def test_every_flipped_bit_of_a_record_is_noticed_and_hides_nothing_else(tmp_pat
             assert read_record(files) == record  # a changed space, say
         except StreamError as refused:
             assert refused.code == "W2226"
-            told = read_job_status("job", folder)
-            assert [(p.code, p.severity) for p in told.problems] == [("W2226", "warning")]
-            assert (told.state, [s.name for s in told.statements]) == ("stopped", ["status"])
+            reported = read_job_status("job", folder)
+            assert [(p.code, p.severity) for p in reported.problems] == [("W2226", "warning")]
+            assert (reported.state, [s.name for s in reported.statements]) == ("stopped", ["status"])
 
 
 def test_a_damaged_checkpoint_hides_no_other_statement_and_no_other_job(tmp_path: Path) -> None:
@@ -176,9 +176,9 @@ def test_a_damaged_checkpoint_hides_no_other_statement_and_no_other_job(tmp_path
     checkpoint = known(run(tmp_path, BATCHES[:1], final=False).checkpoint)
     shutil.copytree(checkpoint.root.parent, folder / "other")
     (folder / "other" / "current.json").write_text("{")
-    told = read_job_status("job", folder)
-    assert [s.name for s in told.statements] == ["status"]
-    assert [(p.code, p.severity) for p in told.problems] == [("W2202", "error")]
+    reported = read_job_status("job", folder)
+    assert [s.name for s in reported.statements] == ["status"]
+    assert [(p.code, p.severity) for p in reported.problems] == [("W2202", "error")]
 
 
 def test_jobs_are_listed_by_their_folders(tmp_path: Path) -> None:
@@ -190,17 +190,17 @@ def test_jobs_are_listed_by_their_folders(tmp_path: Path) -> None:
 
 def test_a_stream_without_rows_holds_the_watermark_back_more_than_one_with_times_before_1970(tmp_path: Path) -> None:
     old = {"id": "a", "total": 1, "t": dt.datetime(1969, 1, 1, tzinfo=dt.UTC)}
-    told = read_statement_status(known(run(tmp_path, [{"orders": [old]}], final=False).checkpoint))
-    assert (told.watermark, told.held_back_by) == (None, "shipments")
+    reported = read_statement_status(known(run(tmp_path, [{"orders": [old]}], final=False).checkpoint))
+    assert (reported.watermark, reported.held_back_by) == (None, "shipments")
 
 
-def test_a_job_whose_lock_is_held_is_not_told_to_have_been_killed(tmp_path: Path) -> None:
+def test_a_job_whose_lock_is_held_is_not_reported_as_killed(tmp_path: Path) -> None:
     files, me = SupervisorFiles(tmp_path), this_process()
     record = SupervisorRecord(job="job", state="running", pid=me.pid, began=me.began, since=0)
     write_record(files, record)
     with lock_statement(files.lock, "job"):
-        told = read_job_status("job", tmp_path)
-        assert (told.state, told.error) == ("running", None)
+        reported = read_job_status("job", tmp_path)
+        assert (reported.state, reported.error) == ("running", None)
 
 
 def test_only_a_record_without_a_lock_of_its_own_proves_that_a_supervisor_runs(tmp_path: Path) -> None:

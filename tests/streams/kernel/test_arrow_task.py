@@ -81,17 +81,15 @@ def test_time_passes_in_groups_that_got_only_a_tick(tmp_path: Path) -> None:
     assert run(tmp_path, 2, [ticks(4, 9)], watermark=FOREVER) == [("a", None)]
 
 
+def first_batch(root: Path) -> Any:
+    """Return the task of the first batch of an interval join in one group."""
+    clock = Clock(left=NEVER, right=NEVER)
+    options: dict[str, Any] = {"batch": 0, "previous": None, "watermark": NEVER, "wall_clock": 0, "groups": 1}
+    return arrow_task(interval(0, 10), clock, root=str(root), **options)
+
+
 def test_the_state_is_there_before_the_first_row_comes_out(tmp_path: Path) -> None:
-    work = arrow_task(
-        interval(0, 10),
-        Clock(left=NEVER, right=NEVER),
-        root=str(tmp_path),
-        batch=0,
-        previous=None,
-        watermark=NEVER,
-        wall_clock=0,
-        groups=1,
-    )
+    work = first_batch(tmp_path)
     out = work([batch([(4, 0, "a", 1), (4, 1, "a", 1)])])
     assert not (tmp_path / "state").exists()
     next(out)
@@ -99,16 +97,7 @@ def test_the_state_is_there_before_the_first_row_comes_out(tmp_path: Path) -> No
 
 
 def test_instants_come_back_in_utc_whatever_the_zone_of_the_session(tmp_path: Path) -> None:
-    work = arrow_task(
-        interval(0, 10),
-        Clock(left=NEVER, right=NEVER),
-        root=str(tmp_path),
-        batch=0,
-        previous=None,
-        watermark=NEVER,
-        wall_clock=0,
-        groups=1,
-    )
+    work = first_batch(tmp_path)
     (given,) = work([batch([(4, 0, "a", 1), (4, 1, "a", 1)])])
     assert given.schema.names == ["kind", "time", "left", "right"]
     assert given.schema.field("left").type.field("at").type == pa.timestamp("us", "UTC")
@@ -173,16 +162,7 @@ def test_the_kernel_runs_where_there_is_no_weft(tmp_path: Path) -> None:
 def test_instants_inside_nested_values_are_in_utc_too(tmp_path: Path, nested: Callable[[pa.DataType], Any]) -> None:
     rows = batch([(4, 0, "a", 1), (4, 1, "a", 1)])
     rows = rows.append_column("left_seen", pa.nulls(2, nested(TIMES)))
-    work = arrow_task(
-        interval(0, 10),
-        Clock(left=NEVER, right=NEVER),
-        root=str(tmp_path),
-        batch=0,
-        previous=None,
-        watermark=NEVER,
-        wall_clock=0,
-        groups=1,
-    )
+    work = first_batch(tmp_path)
     (given,) = work([rows])
     assert given.schema.field("left").type.field("seen").type == nested(pa.timestamp("us", "UTC"))
 

@@ -51,7 +51,7 @@ def test_a_day_through_a_join_of_one_hour_holds_the_rows_of_its_span() -> None:
         )
         state = stepped.state
         given += sum(out.num_rows for out in stepped.out)
-        if ends[batch + 1] <= 24 * HOUR:  # after that one side is silent and time stands still
+        if ends[batch + 1] <= 24 * HOUR:  # after that one side is silent and time does not advance
             sides = (state.left, state.right)
             peak = max(peak, sum(side.stats.current_size for side in sides))
             stored = max(stored, sum(len(segment) for side in sides for segment in side.segments))

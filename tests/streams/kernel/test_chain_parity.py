@@ -100,8 +100,8 @@ def test_a_sealed_chain_gives_the_rows_of_the_batch_joins(seed: int) -> None:
     result = run_reference(plan, batches, tables={"tab": table})
     assert all(counts["late"] == 0 for counts in result.ledger.values())
     assert_rows_equal([tuple(row.values()) for _, row in result.rows], by_batch(plan, rows, table), tuple(names))
-    for side, told in result.ledger.items():
-        counts = dict(told)
+    for side, reported in result.ledger.items():
+        counts = dict(reported)
         assert counts.pop("in") == sum(counts.values()), side
         assert counts["waiting"] == 0
     assert any(isinstance(s, KernelStep) for s in plan.steps)

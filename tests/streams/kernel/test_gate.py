@@ -41,6 +41,7 @@ def test_lateness_of_100_at_1000(time: int, late: int) -> None:
     kernel = Kernel(FULL)
     kernel.feed([("a", time)], watermark=900)
     assert kernel.state.left.counters.late == late
+    assert kernel.state.left.stats.min_time == (None if late else time)
 
 
 def test_late_rows_may_be_dropped_with_a_count() -> None:
@@ -73,7 +74,7 @@ def test_a_policy_that_fails_stops_the_batch(
     assert option in caught.value.help
 
 
-def test_a_row_that_does_not_read_is_rejected_with_its_text() -> None:
+def test_a_row_that_cannot_be_read_is_rejected_with_its_text() -> None:
     stepped = fed_raw(FULL, watermark=1)
     (found,) = stepped.rejects
     assert (found.reason, found.raw.to_pylist()) == ("MALFORMED", ['{"k": '])
@@ -94,7 +95,7 @@ def test_a_row_that_does_not_read_is_rejected_with_its_text() -> None:
     ]
 
 
-def test_a_row_that_does_not_read_may_stop_the_batch() -> None:
+def test_a_row_that_cannot_be_read_may_stop_the_batch() -> None:
     with pytest.raises(KernelProblem, match=r"W2208.*cannot be parsed"):
         fed_raw(replace(FULL, left=replace(FULL.left, malformed="fail")))
 

@@ -109,7 +109,7 @@ def test_equal_rows_that_were_given_padded_are_each_taken_back() -> None:
 def test_a_row_whose_partner_still_waits_on_an_outer_side_is_put_off() -> None:
     kernel = kept_join("full")
     kernel.feed([("a", 100, 1)], [("b", 50, 2)], watermark=40)
-    # The padded row of a may come yet, so a pair now could stand beside it.
+    # The padded row of a may still arrive, so a pair now could be a second output.
     done = again(kernel, "right", [("a", 101, 9)])
     assert (shown(done.plus), shown(done.minus), done.taken.tolist()) == ([], [], [])
     inner = kept_join("inner")
@@ -222,7 +222,7 @@ def test_a_partner_that_is_gone_from_the_state_is_not_found() -> None:
     assert shown(again(kernel, "right", [("a", 105, 9)]).plus) == []
 
 
-def test_keys_that_share_a_hash_are_told_apart() -> None:
+def test_keys_that_share_a_hash_are_distinguished() -> None:
     kernel = Kernel(interval(0, 10, "left", **rules("left")), same_hash=True)
     kernel.feed([("a", 100, 1), ("b", 100, 2)])
     kernel.feed(watermark=200)
@@ -274,7 +274,7 @@ def test_a_padded_row_is_taken_back_once_although_late_rows_are_in_two_files(
         {"shipments": [shipment("a", 6)]},
     ]
     checkpoint = run_statement(plan, batches, root=tmp_path, groups=1, final=False).checkpoint
-    monkeypatch.setattr(redrive_rows, "_select_rows", lambda *said: said[4])
+    monkeypatch.setattr(redrive_rows, "_select_rows", lambda *written: written[4])
     files = list_reject_files(checkpoint)
     assert [file.batch for file in files] == [2, 3]
     no_session: Any = None

@@ -58,7 +58,7 @@ def test_a_condition_on_nothing_holds_for_all_or_none() -> None:
     assert answers(("lit", None, "boolean"), [1, 2], [1, 2]) == [False, False]
 
 
-def test_a_bare_null_is_unknown_wherever_it_stands() -> None:
+def test_a_bare_null_is_unknown_everywhere() -> None:
     null = ("lit", None, "null")
     assert answers(("=", V, null), [1, 2], [1, 2]) == [False, False]
     assert answers(("not", ("=", null, null)), [1, 2], [1, 2]) == [False, False]
@@ -68,7 +68,7 @@ def test_a_bare_null_is_unknown_wherever_it_stands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said", "kind"),
+    ("value", "given", "kind"),
     [
         ("b", "string", pa.string()),
         (Decimal("1.50"), "decimal(10,2)", pa.decimal128(10, 2)),
@@ -76,8 +76,8 @@ def test_a_bare_null_is_unknown_wherever_it_stands() -> None:
         (dt.datetime(2026, 1, 2, tzinfo=dt.UTC), "timestamp", pa.timestamp("us", "UTC")),
     ],
 )
-def test_literals_have_the_type_of_their_column(value: Any, said: str, kind: pa.DataType) -> None:
-    assert answers((">=", V, ("lit", value, said)), [value, None], [value, value], kind) == [True, False]
+def test_literals_have_the_type_of_their_column(value: Any, given: str, kind: pa.DataType) -> None:
+    assert answers((">=", V, ("lit", value, given)), [value, None], [value, value], kind) == [True, False]
 
 
 def test_integers_of_two_widths_are_compared_as_numbers() -> None:

@@ -77,7 +77,7 @@ def test_a_hot_key_is_looked_at_piece_by_piece(monkeypatch: pytest.MonkeyPatch) 
     ]
 
 
-def test_arrived_rows_stay_where_they_lie() -> None:
+def test_arrived_rows_are_not_copied() -> None:
     came = arrivals([("b", 5, 1), ("a", 9, 2), ("a", 3, 3)])
     segment = build_segment(
         np.array([hash_of("b"), hash_of("a"), hash_of("a")]), np.array([5, 9, 3]), came.rows, None, 0

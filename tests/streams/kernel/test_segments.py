@@ -148,7 +148,7 @@ def test_state_with_other_columns_is_refused(tmp_path: Path) -> None:
         open_group(place(tmp_path), 0, WIDE, other, SCHEMA)
 
 
-def test_rejected_rows_lie_in_a_table_of_their_own(tmp_path: Path) -> None:
+def test_rejected_rows_are_in_a_table_of_their_own(tmp_path: Path) -> None:
     kernel = Kernel(WIDE)
     kernel.feed([("a", 1), ("b", 200)], [(None, None)], watermark=100)
     saved(kernel, tmp_path)

@@ -178,7 +178,7 @@ def test_a_million_pairs_of_a_session_overflow_no_column() -> None:
     assert sum(batch.num_rows for batch in joined(task, left, right)) == 1
 
 
-def test_late_rows_with_long_keys_are_told_apart_without_repeating_the_first(
+def test_late_rows_with_long_keys_are_distinguished_without_repeating_the_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MAX_PIECE_BYTES", 100_000)

@@ -99,7 +99,7 @@ def test_the_pair_is_the_first_earlier_source_with_both_ends() -> None:
     assert summarize(both, left=1) == (1, 0, SECOND, 2)
 
 
-def test_ends_that_cross_leave_nothing_and_say_where_they_stand() -> None:
+def test_an_empty_bound_is_reported_with_its_location() -> None:
     bounds = find_bounds(conjuncts(typed("r.t > a.t AND r.t < a.t")), TIMES, 2)
     assert bounds.is_empty
     low, high = bounds.locations

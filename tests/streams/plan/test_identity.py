@@ -74,13 +74,13 @@ def test_another_number_of_groups_keeps_the_offsets_only() -> None:
     assert difference.keeps == "offsets"
 
 
-def test_exchanged_sources_are_told_apart() -> None:
+def test_exchanged_sources_are_distinguished() -> None:
     difference = change(BASE.replace("FROM a LEFT JOIN b", "FROM b LEFT JOIN a").replace("a.n < b.n", "b.n > a.n"))
     assert "inputs" in {p.part for p in difference.parts}
     assert difference.keeps == "offsets"
 
 
-def test_the_speed_of_reading_is_no_part_of_the_identity() -> None:
+def test_the_speed_of_reading_is_not_part_of_the_identity() -> None:
     def job(option: str) -> FrozenMap[str, str]:
         stream = (
             "CREATE STREAM f (id STRING, k BIGINT, t TIMESTAMP) WITH ('path'='in', 'format'='json',"
@@ -103,13 +103,13 @@ def test_another_alias_or_a_column_without_its_alias_changes_nothing() -> None:
     assert texts[0] == texts[1]
 
 
-def test_both_uses_of_a_stream_are_told_apart() -> None:
+def test_both_uses_of_a_stream_are_distinguished() -> None:
     text = "SELECT x.id FROM a x JOIN a y ON x.k = y.k AND x.n < y.n WITHIN '1m'"
     one, other = (describe_parts(planned(q), groups=1) for q in (text, text.replace("x.n < y.n", "y.n < x.n")))
     assert one["residual"] != other["residual"]
 
 
-def test_a_changed_bound_is_told_as_it_is_explained() -> None:
+def test_a_changed_bound_is_reported_as_it_is_explained() -> None:
     (part,) = (p for p in change(BASE.replace("'1h'", "'30m'")).parts if p.part == "match")
     assert (part.old, part.new) == ("b.t - a.t in [0s, 1h]", "b.t - a.t in [0s, 30m]")
     (limits,) = (p for p in change(BASE.replace("'1h'", "'30m'")).parts if p.part == "limits")
@@ -129,7 +129,7 @@ def test_a_window_is_described(window: str, text: str) -> None:
     assert describe_parts(planned(new), groups=1)["match"] == text
 
 
-def test_the_way_to_a_broker_and_its_secretss_are_no_part_of_the_identity() -> None:
+def test_the_address_of_a_broker_and_its_secrets_are_not_part_of_the_identity() -> None:
     def job(topic: str, option: str) -> FrozenMap[str, str]:
         stream = (
             f"CREATE STREAM f (id STRING, k BIGINT, t TIMESTAMP) WITH ('topic'='{topic}', 'format'='json',"

@@ -31,7 +31,7 @@ def test_a_mistake_of_one_statement_hides_none_of_another() -> None:
     assert codes(A + B + wrong + GOOD + unbounded) == ["W2005", "W0207", "W2104"]
 
 
-def test_what_a_mistake_causes_is_not_told_beside_it() -> None:
+def test_consequences_of_a_mistake_are_not_reported_beside_it() -> None:
     untimed = A.replace("'event.time.field'", "'event.time.feild'")
     assert codes(untimed + B + GOOD) == ["W2005"]
     assert codes(A + B + GOOD.replace("WITHIN '1h'", "WITH ('join.upper_bound' = '1h')")) == ["W2008"]

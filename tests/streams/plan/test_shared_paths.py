@@ -96,7 +96,7 @@ READ = [
     # The sink's own files are read by the pattern.
     ("out/*.json", "out"),
     ("*/part-*", "out"),
-    # What is read lies in the folder of the sink.
+    # The input is in the folder of the sink.
     ("out/in", "out"),
     ("out/orders.json", "out"),
     ("out/in/*.json", "out"),
@@ -146,7 +146,7 @@ def test_a_table_is_read_too_and_a_stream_that_nothing_reads_is_not(root: Path) 
     assert refused(root, stream("a") + stream("out", "unread") + sink("out")) == []
 
 
-def test_a_topic_that_the_job_reads_is_no_sink(root: Path) -> None:
+def test_a_topic_that_the_job_reads_is_not_a_sink(root: Path) -> None:
     orders = "CREATE STREAM orders (id STRING) WITH ('topic'='{}', 'format'='json');\n"
     seen = "CREATE STREAM seen WITH ('topic'='a', 'format'='json'{}) AS SELECT o.id FROM orders o;\n"
     assert refused(root, orders.format("a") + seen.format("")) == ["W2108"]

@@ -146,7 +146,7 @@ def test_what_is_not_between_two_event_times_is_judged_by_the_declared_types(con
     assert refused(f"{JOINED} AND {condition} WITHIN '1m'").code.startswith("W02")
 
 
-def test_a_number_that_is_no_length_is_no_bound() -> None:
+def test_a_number_that_is_not_a_length_is_not_a_bound() -> None:
     assert refused(f"{JOINED} AND s.b BETWEEN o.b AND o.b + 9223372036854775807").code == "W2104"
     assert refused(f"{JOINED} AND s.b BETWEEN o.b AND o.b * 2").code == "W2104"
 

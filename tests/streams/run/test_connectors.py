@@ -1,4 +1,4 @@
-"""Connectors come whole or not at all, for the Spark that is there; Maven is a stand-in here."""
+"""Connectors are installed completely or not at all, for the installed Spark; Maven is replaced here."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_connector_is_fetched_for_the_spark_that_is_there(maven: Path, tmp_path: Path) -> None:
-    found, told = install_connector("kafka", folder=tmp_path / "jars")
-    assert (found.version, found.spark, told) == (VERSION, VERSION, ())
+    found, reported = install_connector("kafka", folder=tmp_path / "jars")
+    assert (found.version, found.spark, reported) == (VERSION, VERSION, ())
     assert maven.read_text().count("<artifactId>spark-sql-kafka-0-10_2.13</artifactId>") == 1
     # What Spark brings itself does not come twice.
     assert found.jars == ("kafka-clients-3.9.2.jar", MAIN)
@@ -70,15 +70,15 @@ def test_a_connector_is_fetched_for_the_spark_that_is_there(maven: Path, tmp_pat
     assert [p.name for p in (tmp_path / "jars").iterdir()] == ["kafka"]
 
 
-def test_an_elder_release_is_taken_where_there_is_no_other_and_told(
+def test_an_older_release_is_used_with_a_note_where_there_is_no_other(
     maven: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MAVEN_HAS", "4.2.0")
     monkeypatch.setenv("MAVEN_JARS", "spark-sql-kafka-0-10_2.13-4.2.0.jar")
-    found, (told,) = install_connector("kafka", folder=tmp_path / "jars")
+    found, (reported,) = install_connector("kafka", folder=tmp_path / "jars")
     assert found.version == "4.2.0"
-    assert (told.code, told.severity) == ("W2306", "warning")
-    assert VERSION in told.message
+    assert (reported.code, reported.severity) == ("W2306", "warning")
+    assert VERSION in reported.message
     assert maven.read_text().count("<project>") == 2
 
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_fetched_leaves_what_was_there(
         assert [p.name for p in (tmp_path / "jars").iterdir()] == ["kafka"]
 
 
-def test_messages_of_maven_are_told_without_the_places_it_looked_at(
+def test_messages_of_maven_are_shown_without_the_places_it_searched(
     maven: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert maven.parent == tmp_path
@@ -111,7 +111,7 @@ def test_messages_of_maven_are_told_without_the_places_it_looked_at(
     assert "Help 1" not in caught.value.message
 
 
-def test_without_maven_the_way_without_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_maven_the_help_says_how_to_install_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConnectorError) as caught:
         install_connector("kafka", folder=tmp_path / "jars")
@@ -129,11 +129,11 @@ def test_a_connector_is_taken_from_a_folder(tmp_path: Path, monkeypatch: pytest.
             install_connector("kafka", offline=folder, folder=tmp_path / "jars")
         assert caught.value.code == "W2306"
     (there / MAIN).write_text("jar")
-    found, told = install_connector("kafka", offline=there, folder=tmp_path / "jars")
-    assert (found.version, told) == (VERSION, ())
+    found, reported = install_connector("kafka", offline=there, folder=tmp_path / "jars")
+    assert (found.version, reported) == (VERSION, ())
 
 
-def test_a_name_that_is_no_connector_is_told_the_nearest() -> None:
+def test_a_name_that_is_not_a_connector_is_reported_with_the_nearest() -> None:
     with pytest.raises(ConnectorError) as caught:
         find_connector("kafak")
     assert (caught.value.code, caught.value.help) == ("W2311", "did you mean 'kafka'?")

@@ -44,8 +44,8 @@ NO_PYARROW = RAISED % "ModuleNotFoundError: No module named 'pyarrow'"
         (RuntimeError(HEADER), "W2302", "'file:///in/b.csv' has the columns id, t, total; earlier files have id, total, t"),
         (RuntimeError(WORKER), "W2206", "a row of 'o' is late: 10:00 is below 10:05"),
         (KernelProblem("W2211", "too large", "more groups"), "W2211", "too large"),
-        (RuntimeError("x [STREAM_TABLE] W2303 a row of table 'p' does not read\n"), "W2303", "a row of table 'p' does not read"),
-        (RuntimeError("x [STREAM_ROW] W2208 a row does not read SQLSTATE: P0001"), "W2208", "a row does not read"),
+        (RuntimeError("x [STREAM_TABLE] W2303 a row of table 'p' is malformed\n"), "W2303", "a row of table 'p' is malformed"),
+        (RuntimeError("x [STREAM_ROW] W2208 a row is malformed SQLSTATE: P0001"), "W2208", "a row is malformed"),
         (OSError(errno.ENOSPC, "No space left on device"), "W2309", "a batch of 'status' cannot be written: No space left on device"),
         (RuntimeError("java.io.IOException: No space left on device"), "W2309", "a batch of 'status' cannot be written: No space left on device"),
         (Py4JNetworkError("Answer from Java side is empty"), "W2214", "'status' lost a worker: Py4JNetworkError"),
@@ -58,6 +58,19 @@ NO_PYARROW = RAISED % "ModuleNotFoundError: No module named 'pyarrow'"
         ),
         (ConnectionResetError(104, "Connection reset by peer"), "W2214", "'status' lost a worker: Connection reset by peer"),
         (RuntimeError("Python worker exited unexpectedly (crashed)"), "W2214", "'status' lost a worker: Python worker exited unexpectedly"),
+        (
+            RuntimeError("[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error while reading file file:///in/b.parquet. Data type mismatches"),
+            "W2303",
+            "file:///in/b.parquet has a column whose type differs from that of the earlier files",
+        ),
+        (RuntimeError("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: x"), "W2301", "a topic that the job reads does not exist"),
+        (RuntimeError("[KAFKA_DATA_LOSS.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITION] gone"), "W2301", "Kafka deleted messages before they were read"),
+        (
+            RuntimeError("first\norg.apache.kafka.clients.X: Call failed\nCaused by: org.apache.kafka.common.errors.TimeoutException: y"),
+            "W2310",
+            "a Kafka broker does not answer: clients.X: Call failed",
+        ),
+        (RuntimeError("org.apache.kafka.common.errors.AuthorizationException: no\nat x"), "W2311", "Kafka reports an error: common.errors.AuthorizationException: no"),
         (RuntimeError("[PARQUET_COLUMN_DATA_TYPE_MISMATCH] no"), "W2303", "a file has a column whose type differs from that of the earlier files"),
         (
             RuntimeError("[STREAM_FAILED] Query failed: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\nat x"),
@@ -74,7 +87,7 @@ def test_a_failure_becomes_a_code(failure: Exception, code: str, message: str) -
     assert found.help
 
 
-def test_a_worker_of_another_python_is_told_which_one_to_take() -> None:
+def test_a_worker_of_another_python_is_reported_with_the_setting_to_use() -> None:
     assert (
         f"before Spark starts, type: export PYSPARK_PYTHON={sys.executable}"
         in explain_failure(RuntimeError(NO_PYARROW), "x").help

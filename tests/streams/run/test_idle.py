@@ -23,8 +23,8 @@ SECOND = 1_000_000
 def plan(orders: str = "", shipments: str = "") -> StatementPlan:
     """Return the small join, its streams with a timeout or without."""
     sql = SQL
-    for name, said in (("orders", orders), ("shipments", shipments)):
-        option = f", 'idle.timeout' = '{said}')" if said else ")"
+    for name, given in (("orders", orders), ("shipments", shipments)):
+        option = f", 'idle.timeout' = '{given}')" if given else ")"
         head, stream, rest = sql.partition(f"CREATE STREAM {name}")
         sql = head + stream + rest.replace("'5s')", f"'5s'{option}", 1)
     return plan_job(read_spec(sql, file="idle.sql"), Path("/nowhere")).statements[0]
@@ -43,10 +43,10 @@ def test_a_side_without_a_timeout_is_never_idle() -> None:
 
 
 def test_the_timeout_of_the_job_is_that_of_streams_that_say_none() -> None:
-    said = plan(orders="1m")
+    given = plan(orders="1m")
     job = Duration.parse("10s")
-    assert collect_timeouts(said, job) == {"o": 60 * SECOND, "s": 10 * SECOND}
-    assert set(find_idle_sides(said, {}, started=0, now=30 * SECOND, default=job)) == {"s"}
+    assert collect_timeouts(given, job) == {"o": 60 * SECOND, "s": 10 * SECOND}
+    assert set(find_idle_sides(given, {}, started=0, now=30 * SECOND, default=job)) == {"s"}
 
 
 def test_time_in_which_the_job_was_stopped_makes_nobody_idle() -> None:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from stream_checkpoints import SQL
+from stream_checkpoints import SQL, order, run, shipment
 from stream_spark import job_of
+from weft.errors import StreamError
 from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record
 from weft.streams.checkpoint.manifest import Manifest, Move, write_manifest
 from weft.streams.checkpoint.offsets import check_offsets
 from weft.streams.checkpoint.recover import recover
+from weft.streams.checkpoint.rejects import list_reject_files, read_rejects
 from weft.streams.run.opening import Keep, open_checkpoint
 
 LAST = 3
+
+
+def plan_of_spark(checkpoint: Checkpoint, batch: int) -> None:
+    """Write what Spark leaves of a batch that it planned and finished."""
+    for name, text in (("offsets", "v1\n{}\n-\n-"), ("commits", "v1\n{}")):
+        path = checkpoint.spark / name / str(batch)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
 def start(root: Path, seconds: int, *, fresh: bool = False, keep: Keep | None = None) -> Checkpoint:
@@ -33,10 +44,7 @@ def first(tmp_path: Path) -> Checkpoint:
     rows.write_text("{}")
     for batch in range(LAST + 1):
         write_manifest(checkpoint, Manifest(batch=batch, sink=(Move(source=tmp_path / "gone", to=rows),)))
-        for name, text in (("offsets", "v1\n{}\n-\n-"), ("commits", "v1\n{}")):
-            path = checkpoint.spark / name / str(batch)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+        plan_of_spark(checkpoint, batch)
     return checkpoint
 
 
@@ -75,3 +83,24 @@ def test_offsets_that_are_kept_twice_go_on_at_the_same_batch(first: Checkpoint, 
     assert (record.first_batch, record.follows) == (LAST + 1, first.name)
     check_offsets(again)
     assert start(tmp_path, 20) == again
+
+
+@pytest.mark.parametrize("lost", ["", "j1", "j1/1", "j1/1/0"])
+def test_waiting_rows_are_rejects_of_the_next_checkpoint_and_a_lost_state_is_refused(tmp_path: Path, lost: str) -> None:
+    first = {"orders": [order("a", 0), order("b", 1)], "shipments": [shipment("x", 2)]}
+    made = run(tmp_path, [first, {"orders": [order("c", 3)]}], final=False)
+    plan_of_spark(made.checkpoint, 1)
+    waiting = [made.ledger[side]["waiting"] for side in ("left", "right")]
+    assert waiting == [3, 1]
+    job = job_of("SET 'checkpoint' = 'streams';" + SQL.replace("'10' SECOND", "'15' SECOND"), tmp_path)
+    opened = open_checkpoint(job, job.statements[0], cores=1, keep="offsets")
+    if not lost:
+        with opened as kept:
+            reasons = [read_rejects(file).column("reason").to_pylist() for file in list_reject_files(kept)]
+        assert [reason for of_file in reasons for reason in of_file] == ["ABANDONED"] * sum(waiting)
+        return
+    shutil.rmtree(made.checkpoint.state / lost)
+    with pytest.raises(StreamError, match=r"has the state of [01] groups, and batch 1 wrote 2") as caught, opened:
+        pytest.fail("waiting rows are lost")
+    assert caught.value.code == "W2202"
+    assert find_checkpoint(made.checkpoint.root.parent) == made.checkpoint

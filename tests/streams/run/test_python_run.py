@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -128,6 +129,39 @@ def test_a_job_runs_from_python_with_streams_and_a_table_of_the_program(spark: S
     )
 
 
+def test_a_copy_of_a_table_that_was_lost_or_changed_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """The table has other rows by now: a new copy would join later batches with them."""
+
+    def run(batches: int, price: str | None = None, **named: Any) -> weft.streams.JobReport:
+        rows = {name: MEMORY[name][:batches] for name in ("orders", "payments")}
+        products = [row if price is None else {**row, "price": price} for row in MEMORY["products"]]
+        return weft.streams.run(spark, JOB, root=tmp_path, memory={**rows, "products": products}, **named)
+
+    checkpoint = run(1).query("priced").checkpoint
+    assert checkpoint is not None
+    copy = checkpoint / "tables" / "products"
+    saved = shutil.copytree(copy, tmp_path / "saved")
+    first = min(copy.glob("*.parquet"))
+
+    def lost() -> None:
+        shutil.rmtree(copy)
+
+    def lost_part() -> None:
+        first.unlink()
+
+    def changed() -> None:
+        first.write_bytes(first.read_bytes()[::-1])
+
+    for damage in (lost, lost_part, changed):
+        damage()
+        with pytest.raises(StreamError) as caught:
+            run(2, price="99")
+        assert (caught.value.code, "products" in caught.value.message) == ("W2202", True)
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(saved, copy)
+    assert counted(run(2, price="99", final=True).rows("priced")) == WANTED
+
+
 def test_a_batch_goes_where_no_stream_has_written(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "1.csv").write_text("id,at\na,2026-01-15T10:00:00Z\n", encoding="utf-8")
@@ -160,13 +194,13 @@ def test_a_batch_turns_rows_away_by_the_policies_of_the_stream(spark: SparkSessi
 
     assert rows("reject", "reject") == [1]
     assert rows("reject", "wall_clock") == [1, 3]
-    for said, code in ((("fail", "reject"), "W2208"), (("reject", "fail"), "W2207")):
+    for given, code in ((("fail", "reject"), "W2208"), (("reject", "fail"), "W2207")):
         with pytest.raises(StreamError) as caught:
-            rows(*said)
+            rows(*given)
         assert caught.value.code == code
 
 
-def test_a_table_row_that_does_not_read_stops_the_job(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_row_that_cannot_be_read_stops_the_job(spark: SparkSession, tmp_path: Path) -> None:
     broken = {**MEMORY, "products": [{"code": "P1", "price": "dear", "most": 1}]}
     for run in (weft.streams.run, weft.streams.run_as_batch):
         with pytest.raises(ConnectorError, match="products") as caught:
@@ -179,9 +213,9 @@ def test_a_table_row_that_does_not_read_stops_the_job(spark: SparkSession, tmp_p
 
 
 def test_what_run_takes_is_checked(spark: SparkSession, tmp_path: Path) -> None:
-    def refused(error: type[weft.WeftError], *args: Any, **said: Any) -> weft.WeftError:
+    def refused(error: type[weft.WeftError], *args: Any, **given: Any) -> weft.WeftError:
         with pytest.raises(error) as caught:
-            weft.streams.run(spark, *args, root=tmp_path, **said)
+            weft.streams.run(spark, *args, root=tmp_path, **given)
         return caught.value
 
     assert "Path('jobs/orders.sql')" in str(refused(ArgumentError, "jobs/orders.sql"))
@@ -195,5 +229,5 @@ def test_what_run_takes_is_checked(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_job_is_explained_without_a_session(tmp_path: Path) -> None:
-    told = weft.streams.explain(JOB, root=tmp_path)
-    assert "pay.paid - o.placed in [0s, 1m]" in told.text
+    reported = weft.streams.explain(JOB, root=tmp_path)
+    assert "pay.paid - o.placed in [0s, 1m]" in reported.text

@@ -51,8 +51,8 @@ def write(root: Path, name: str, number: int, rows: list[Any]) -> None:
     folder.mkdir(exist_ok=True)
     lines = []
     for row in rows:
-        said = {"id": row[0], "at": START + 1000 * row[-1]}
-        lines.append(json.dumps(said if len(row) == 2 else said | {"nr": row[1]}))
+        given = {"id": row[0], "at": START + 1000 * row[-1]}
+        lines.append(json.dumps(given if len(row) == 2 else given | {"nr": row[1]}))
     file = folder / f"{number}.json"
     file.write_text("\n".join(lines))
     os.utime(file, (number + 1, number + 1))
@@ -109,7 +109,7 @@ def test_late_rows_become_corrections_before_and_after_the_end(spark: SparkSessi
     }  # fmt: skip
     assert not (root / "out.corrections").exists()
     run(root, spark, "redrive", "job.sql", "shipped")
-    # The pair of a is new beside its first one; b was given padded and is no more.
+    # The pair of a is new beside its first one; b was padded before and is now removed.
     wanted = {("+I", "a", 3, ""): 1, ("+I", "b", 4, ""): 1, ("-D", "b", None, ""): 1}
     assert rows(spark, root / "out.corrections") == wanted
     # A crash came before the files were renamed: the next redrive does that, and gives nothing again.
@@ -187,7 +187,7 @@ def test_rows_without_a_time_are_taken_with_that_of_another_column(spark: SparkS
     ("words", "says"),
     [
         (("--reason", "LAT"), "LATE"),
-        (("--reason", "MALFORMED"), "it takes"),
+        (("--reason", "MALFORMED"), "use one of"),
         (("--reason", "NO_EVENT_TIME"), "--time"),
         (("--time", "at"), "--reason"),
     ],

@@ -58,8 +58,8 @@ def test_a_report_of_a_statement_that_has_done_nothing_is_empty() -> None:
     plan = small_plan()
     (join,) = join_reports(plan, Manifest(batch=-1))
     assert (join.number, join.left, join.coordinator.matches_emitted) == (1, SideStats(), 0)
-    told = batch_report(plan, Manifest(batch=0, max_times=FrozenMap(o=5 * SECOND)))
-    assert (told.held_back_by, told.left, told.right) == ("s", SideStats(), SideStats())
+    reported = batch_report(plan, Manifest(batch=0, max_times=FrozenMap(o=5 * SECOND)))
+    assert (reported.held_back_by, reported.left, reported.right) == ("s", SideStats(), SideStats())
 
 
 def test_sides_are_called_by_their_streams() -> None:

@@ -62,7 +62,7 @@ def test_a_query_that_fails_beside_one_that_goes_on_is_heard() -> None:
     assert going_on.ended
 
 
-def test_queries_end_when_they_are_told_to() -> None:
+def test_queries_end_on_request() -> None:
     going_on = Query(10**9)
     watched(going_on, stop=lambda: going_on.looks < 10**9 - 3)
     assert going_on.ended
@@ -191,7 +191,7 @@ def test_a_job_that_died_between_two_statements_goes_on_with_the_second(tmp_path
     assert [d.code for d in caught.value.diagnostics] == ["W2204", "W2204"]
 
 
-def test_everything_that_keeps_statements_from_running_is_told_before_the_first_runs(tmp_path: Path) -> None:
+def test_everything_that_prevents_statements_is_reported_before_the_first_runs(tmp_path: Path) -> None:
     changed = TWO.replace("'10' SECOND", "'20' SECOND").replace("WITHIN '5s'", "WITHIN '9s'")
     with pytest.raises(StreamError) as caught:
         ended(tmp_path / "a", (), changed)

@@ -93,7 +93,7 @@ def test_a_run_that_crashes_and_goes_on_gives_what_one_run_gives(spark: SparkSes
     assert again.checkpoint != found.checkpoint
 
 
-def test_a_changed_query_is_told_what_changed_and_goes_on_only_as_it_is_told(
+def test_a_changed_query_is_reported_with_what_changed_and_continues_only_on_request(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     waiting = {**BATCHES[2], "orders": [*BATCHES[2]["orders"], order("w", 42)]}
@@ -152,7 +152,7 @@ def test_the_clock_of_a_batch_that_never_came_is_not_that_of_the_end(spark: Spar
     assert as_set(done.rows) == as_set(run(tmp_path / "same", BATCHES[:1]).rows)
 
 
-def test_a_job_goes_on_until_it_is_told_to_stop(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_job_continues_until_it_is_stopped(spark: SparkSession, tmp_path: Path) -> None:
     plan = job_of("SET 'trigger' = '100ms';" + MEMORY, tmp_path)
     done = threading.Event()
 
@@ -217,7 +217,9 @@ def without_jars(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("without_jars")
-def test_a_session_without_the_kafka_connector_is_told_how_to_get_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_session_without_the_kafka_connector_is_reported_with_how_to_install_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as broker:  # it is reachable; nobody gets as far as to speak to it
         plan = job_of(KAFKA.replace("PORT", str(broker.getsockname()[1])), tmp_path)
         source = plan.statements[0].inputs[0].stream

@@ -105,6 +105,20 @@ def test_a_child_that_ends_well_is_not_started_again(files: SupervisorFiles) -> 
     assert read_record(files) == record
 
 
+def test_the_record_is_that_of_this_start_before_the_child_begins(files: SupervisorFiles) -> None:
+    """`weft stream start` waits for the record and must not see how an earlier start ended."""
+    seen: list[str] = []
+
+    def start() -> Child:
+        record = read_record(files)
+        seen.append("none" if record is None else record.state)
+        return Child(0)
+
+    run(files, refused(files, "W2301"))
+    run(files, start)
+    assert seen == ["starting"]
+
+
 def test_a_child_that_dies_is_started_again_after_growing_pauses(files: SupervisorFiles) -> None:
     clock = Clock()
     record = run(files, lives(-9, 1, -9, 0), clock)
@@ -122,7 +136,7 @@ def test_a_child_that_falls_again_and_again_is_given_up(files: SupervisorFiles) 
     assert "signal 9" in record.error["message"]
 
 
-def test_falls_that_lie_far_apart_are_never_too_many(files: SupervisorFiles) -> None:
+def test_failures_that_are_far_apart_are_never_too_many(files: SupervisorFiles) -> None:
     clock = Clock()
     codes = iter([*[-9] * 12, 0])
 

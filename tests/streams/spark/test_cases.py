@@ -52,12 +52,12 @@ def test_a_streaming_query_gives_what_the_case_says(case: StreamCase, spark: Spa
     rows = [tuple(row[n] for n in names) for _, row in found.rows]
     assert_rows_equal(rows, case.expect.rows, names, exact_types=False)
     if case.expect.batches is not None:
-        told = [(b, *r) for b, r in zip(case.expect.batches, case.expect.rows, strict=True)]
+        reported = [(b, *r) for b, r in zip(case.expect.batches, case.expect.rows, strict=True)]
         given = [(b, *r) for (b, _), r in zip(found.rows, rows, strict=True)]
-        assert_rows_equal(given, told, ("batch", *names), exact_types=False)
+        assert_rows_equal(given, reported, ("batch", *names), exact_types=False)
     for side, counts in case.ledger.items():
         assert {name: found.ledger[side][name] for name in counts} == dict(counts)
     if case.rejects:
         files = list_reject_files(found.checkpoint)
-        told_of = [(f.side, r) for f in files for r in read_rejects(f).column("reason").to_pylist()]
-        assert Counter(f"{side} {reason}" for side, reason in told_of) == dict(case.rejects)
+        described = [(f.side, r) for f in files for r in read_rejects(f).column("reason").to_pylist()]
+        assert Counter(f"{side} {reason}" for side, reason in described) == dict(case.rejects)

@@ -1,4 +1,4 @@
-"""Kafka as source and sink, against a real broker: rows in, rows out, what does not read, ids that stay."""
+"""Kafka as source and sink, against a real broker: rows in, rows out, malformed messages, stable ids."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def test_two_topics_are_joined_into_a_third(spark: SparkSession, broker: str, tm
     headers = [{h.key: bytes(h.value).decode() for h in row.headers} for row in rows]
     assert len({h[ROW_ID] for h in headers}) == 3
     assert {h[TIME_HEADER] for h in headers} == {f"{(START + 1000 * s) * 1000}" for s in (1, 60, 61)}
-    told = weft("stream", "status", "a", "--rejects", "10", "--json", root=tmp_path).data
-    assert sorted(r["row"] for r in told["rejects"]) == ['[{"id": "y"}]', "no json", "null"]
+    reported = weft("stream", "status", "a", "--rejects", "10", "--json", root=tmp_path).data
+    assert sorted(r["row"] for r in reported["rejects"]) == ['[{"id": "y"}]', "no json", "null"]
 
 
 def test_a_row_that_is_written_again_has_the_id_it_had(spark: SparkSession, tmp_path: Path) -> None:
@@ -157,14 +157,14 @@ def test_messages_may_be_csv_or_avro(spark: SparkSession, broker: str, form: str
     assert [row.t for row in rows] == [1_767_261_600_000_000, 1_767_261_601_000_000]
 
 
-def test_a_topic_that_is_not_there_is_told(spark: SparkSession, broker: str, tmp_path: Path) -> None:
+def test_a_topic_that_is_not_there_is_reported(spark: SparkSession, broker: str, tmp_path: Path) -> None:
     produce(spark, broker, "gone-orders", [order("x", 0)])
     with pytest.raises((ConnectorError, StreamError)) as caught:
         run_job(spark, job(broker, prefix="gone", root=tmp_path), mode="available")
     assert caught.value.code == "W2301"
 
 
-def test_an_option_that_the_connector_refuses_is_told(spark: SparkSession, broker: str, tmp_path: Path) -> None:
+def test_an_option_that_the_connector_refuses_is_reported(spark: SparkSession, broker: str, tmp_path: Path) -> None:
     plan = job(broker, prefix="refused", root=tmp_path, more=", 'kafka.enable.auto.commit' = 'true'")
     with pytest.raises(ConnectorError) as caught:
         run_job(spark, plan, mode="available")
@@ -172,7 +172,7 @@ def test_an_option_that_the_connector_refuses_is_told(spark: SparkSession, broke
     assert "enable.auto.commit" in caught.value.message
 
 
-def test_a_broker_that_does_not_answer_is_told_at_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_broker_that_does_not_answer_is_reported_at_once(spark: SparkSession, tmp_path: Path) -> None:
     for number, servers in enumerate(("127.0.0.1:1", "127.0.0.1:1,localhost:1", "nonsense")):
         with pytest.raises(ConnectorError) as caught:
             run_job(spark, job(servers, prefix=f"away{number}", root=tmp_path), mode="available")

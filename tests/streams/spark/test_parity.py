@@ -88,11 +88,11 @@ STATEMENTS = _statements()
 
 
 def _job(root: Path) -> JobPlan:
-    said = [
+    given = [
         f"CREATE STREAM v{i} WITH ('path'='out/v{i}', 'format'='parquet') AS {text};"
         for i, text in enumerate(STATEMENTS.values())
     ]
-    return plan_job(read_spec(STREAMS + "\n".join(said)), root)
+    return plan_job(read_spec(STREAMS + "\n".join(given)), root)
 
 
 @pytest.fixture(scope="module")

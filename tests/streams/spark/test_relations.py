@@ -64,7 +64,7 @@ def stream(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def watched(spark: SparkSession, folder: Path) -> Relation:
-    # No row is late: the whole of the test's time lies within the delay.
+    # No row is late: the whole of the test's time is within the delay.
     return weft.relation(stream(spark, folder).withWatermark("t", "30 minutes"))
 
 
@@ -209,9 +209,9 @@ def test_a_joined_stream_is_joined_again(spark: SparkSession, tmp_path: Path, si
 
 def test_explain_says_who_joins_and_why(spark: SparkSession, sides: tuple[Path, Path]) -> None:
     left, right = (watched(spark, side) for side in sides)
-    told = str(explain_join(joined(left, right, interval("left", "-1m", "1h"))))
-    assert "native: both sides are streams: Spark's symmetric hash join" in told
-    assert "a left row is kept until the watermark passes its time by 1h, a right row by 1m" in told
+    reported = str(explain_join(joined(left, right, interval("left", "-1m", "1h"))))
+    assert "native: both sides are streams: Spark's symmetric hash join" in reported
+    assert "a left row is kept until the watermark passes its time by 1h, a right row by 1m" in reported
     before = explain_join(left, right, interval("left", "-1m", "1h"), project=JoinProjection(suffixes=("", "_r")))
     assert before.strategy is not None
     assert before.strategy.strategy == "native"
@@ -259,7 +259,7 @@ def test_an_as_of_join_of_a_stream_is_refused_at_the_call(spark: SparkSession, s
     streams, frames = [watched(spark, side) for side in sides], both(spark, sides)
     spec = AsofSpec(KEYS, order=ORDER)
     project = JoinProjection(suffixes=("", "_r"))
-    for left, right, told, help_ in (
+    for left, right, reported, help_ in (
         (streams[0], frames[1], "the left side is a stream", "foreachBatch"),
         (frames[0], streams[1], "the right side is a stream", "interval_join"),
         (streams[0], streams[1], "both sides are streams", "interval_join"),
@@ -270,7 +270,7 @@ def test_an_as_of_join_of_a_stream_is_refused_at_the_call(spark: SparkSession, s
             lambda a, b: a.asof_join_all([(b, spec, project)]),
         ]
         for call in calls:
-            with pytest.raises(StreamPlanError, match=told) as caught:
+            with pytest.raises(StreamPlanError, match=reported) as caught:
                 call(left, right)
             assert caught.value.code == "W2118"
             assert help_ in caught.value.help

@@ -77,11 +77,11 @@ def test_the_report_reads_csv_as_the_sink_writes_it(
     assert rows[0].__fields__ == ["n", "a`b"]
 
 
-def test_a_console_is_told_after_the_commit(spark: SparkSession, tmp_path: Path) -> None:
-    told: list[str] = []
+def test_a_console_prints_after_the_commit(spark: SparkSession, tmp_path: Path) -> None:
+    reported: list[str] = []
     plan = job_of(SQL.replace(SINK, "'connector' = 'console'"), tmp_path)
-    found = run_memory(spark, plan, BATCHES[:1], show=told.append)
-    assert told == [
+    found = run_memory(spark, plan, BATCHES[:1], show=reported.append)
+    assert reported == [
         "status, batch 0: 1 rows\nid  total  shipped\na   1      2026-01-15 10:00:02",
         "status, batch 1: 1 rows\nid  total  shipped\nb   1      NULL",
     ]

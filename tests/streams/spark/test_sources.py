@@ -1,4 +1,4 @@
-"""Sources: every format gives event time, declared columns and what does not read, whatever the session says."""
+"""Sources: every format gives event time, declared columns and malformed rows, whatever the settings of the session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stream(
     form: str,
     time: str = "iso8601",
     columns: str = "id string, total decimal(10,2), t timestamp",
-    **said: Any,
+    **given: Any,
 ) -> StreamSpec:
     fields = []
     for column in columns.split(", "):
@@ -43,14 +43,14 @@ def stream(
     return StreamSpec(
         name="orders",
         columns=Schema(tuple(fields)),
-        connector=FrozenMap({"connector": "files", "path": path, "format": form, **said}),
+        connector=FrozenMap({"connector": "files", "path": path, "format": form, **given}),
         event_time="t",
         time_format=time,
     )
 
 
-def rows_of(spark: SparkSession, said: StreamSpec, root: Path) -> list[tuple[Any, ...]]:
-    return sorted((tuple(r) for r in read_batch(spark, said, root).collect()), key=str)
+def rows_of(spark: SparkSession, given: StreamSpec, root: Path) -> list[tuple[Any, ...]]:
+    return sorted((tuple(r) for r in read_batch(spark, given, root).collect()), key=str)
 
 
 @pytest.fixture
@@ -111,11 +111,11 @@ def test_event_times_of_every_format(
 
 def test_times_without_a_zone_are_of_the_declared_one(elsewhere: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"t": "2025-01-14 11:00:00"}\n{"t": "2025-07-14 12:00:00Z"}\n')
-    said = stream("a.json", "json", columns="t timestamp", **{"timestamp.zone": "Europe/Berlin"})
-    assert [row[0] for row in rows_of(elsewhere, said, tmp_path)] == [TEN, 1_752_494_400_000_000]
+    given = stream("a.json", "json", columns="t timestamp", **{"timestamp.zone": "Europe/Berlin"})
+    assert [row[0] for row in rows_of(elsewhere, given, tmp_path)] == [TEN, 1_752_494_400_000_000]
 
 
-def test_a_null_where_none_may_be_does_not_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_null_in_a_column_without_nulls_is_malformed(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"n": 1}\n{"t": "2025-01-14"}\n{"n": "x"}\n')
     rows = rows_of(spark, stream("a.json", "json", columns="n integer not, t timestamp"), tmp_path)
     assert [row[1] for row in rows if row[1]] == ['{"t":"2025-01-14"}', '{"n":"x"}']
@@ -137,7 +137,7 @@ def test_csv_goes_by_the_names_of_its_columns(spark: SparkSession, tmp_path: Pat
 
 def test_csv_without_a_header_goes_by_position(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a;1,5;-\n")
-    said = stream(
+    given = stream(
         "a.csv",
         "csv",
         columns="id string, n string, t timestamp",
@@ -145,7 +145,7 @@ def test_csv_without_a_header_goes_by_position(spark: SparkSession, tmp_path: Pa
         header=False,
         **{"null.value": "-"},
     )
-    assert rows_of(spark, said, tmp_path) == [(None, None, "a", "1,5", None)]
+    assert rows_of(spark, given, tmp_path) == [(None, None, "a", "1,5", None)]
 
 
 def test_parquet_keeps_its_types(elsewhere: SparkSession, tmp_path: Path) -> None:
@@ -156,13 +156,13 @@ def test_parquet_keeps_its_types(elsewhere: SparkSession, tmp_path: Path) -> Non
     assert (time, raw, name, total) == (TEN, None, "a", Decimal("1.50"))
 
 
-def refused(spark: SparkSession, said: StreamSpec, root: Path) -> ConnectorError:
+def refused(spark: SparkSession, given: StreamSpec, root: Path) -> ConnectorError:
     with pytest.raises(ConnectorError) as caught:
-        read_batch(spark, said, root)
+        read_batch(spark, given, root)
     return caught.value
 
 
-def test_what_is_not_there_or_does_not_fit_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_and_mismatching_files_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "orders.csv").write_text("id,totel,t\n")
     (tmp_path / "twice.csv").write_text("id,id,t\n")
     (tmp_path / "empty.csv").write_text("")
@@ -180,12 +180,12 @@ def test_what_is_not_there_or_does_not_fit_is_told(spark: SparkSession, tmp_path
     assert refused(spark, stream("p", "parquet", "epoch_millis"), tmp_path).code == "W2303"
 
 
-def test_a_session_without_the_avro_jar_is_told_what_to_install() -> None:
-    said = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: avro. Make sure the provider name is correct"
-    found = read_error(stream("a", "avro"), "avro", AnalysisException(said), "it does not read")
+def test_a_session_without_the_avro_jar_is_reported_with_what_to_install() -> None:
+    given = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: avro. Make sure the provider name is correct"
+    found = read_error(stream("a", "avro"), "avro", AnalysisException(given), "it cannot be read")
     assert (found.code, found.help) == ("W2305", "weft connectors install avro")
-    other = read_error(stream("a", "avro"), "avro", AnalysisException("[X] a broken file"), "it does not read")
-    assert (other.code, other.message) == ("W2303", "it does not read: [X] a broken file")
+    other = read_error(stream("a", "avro"), "avro", AnalysisException("[X] a broken file"), "it cannot be read")
+    assert (other.code, other.message) == ("W2303", "it cannot be read: [X] a broken file")
 
 
 def test_a_folder_without_files_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
@@ -201,11 +201,11 @@ def test_files_of_one_time_are_warned_of(tmp_path: Path) -> None:
         os.utime(tmp_path / "in" / f"{name}.json", (1000, 1000))
     assert check_file_order(stream("in", "json"), tmp_path) == ()
     limited: dict[str, Any] = {"max.files.per.trigger": 1}
-    said = stream("in", "json", **limited)
-    (warning,) = check_file_order(said, tmp_path)
+    given = stream("in", "json", **limited)
+    (warning,) = check_file_order(given, tmp_path)
     assert (warning.code, warning.severity) == ("W2307", "warning")
     os.utime(tmp_path / "in" / "a.json", (1001, 1001))
-    assert check_file_order(said, tmp_path) == ()
+    assert check_file_order(given, tmp_path) == ()
 
 
 def test_a_rate_stream_has_its_own_columns(spark: SparkSession) -> None:

@@ -57,14 +57,14 @@ def job(statements: tuple[str, ...]) -> list[str]:
     return [*STREAMS, *(s.format(name=f"s{n}") for n, s in enumerate(statements))]
 
 
-def test_three_mistakes_in_three_statements_are_all_told_with_their_places() -> None:
+def test_three_mistakes_in_three_statements_are_all_reported_with_their_locations() -> None:
     trios = list(itertools.permutations(MISTAKES, 3))
     for trio in random.Random(21).sample(trios, TRIOS):
         expected = [(number, MISTAKES[statement]) for number, statement in enumerate(trio, start=3)]
         assert collect_findings(job(trio)) == expected, "\n".join(job(trio))
 
 
-def test_every_mistake_is_told_beside_a_statement_that_does_not_read() -> None:
+def test_every_mistake_is_reported_beside_an_invalid_statement() -> None:
     broken = f"{OUT} SELECT (a.id {JOIN};"
     for statement, code in MISTAKES.items():
         findings = collect_findings(job((broken, statement)))
@@ -75,7 +75,7 @@ def test_every_mistake_is_told_beside_a_statement_that_does_not_read() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        # What a statement that does not read may define, no other statement is blamed for.
+        # No other statement is blamed for what an invalid statement may define.
         [STREAMS[0].replace("'format'", "format"), STREAMS[1], f"{OUT} SELECT a.id {JOIN};".format(name="x")],
         [*STREAMS, "SET 'join.default_bound' '5m';", f"{OUT} SELECT a.id {JOIN[:-12]};".format(name="x")],
         [*STREAMS, "SET 'join.defalt_bound' = '5m';", f"{OUT} SELECT a.id {JOIN[:-12]};".format(name="x")],
@@ -87,7 +87,7 @@ def test_every_mistake_is_told_beside_a_statement_that_does_not_read() -> None:
         [*STREAMS, f"{OUT} SELECT (a.id {JOIN};".format(name="x"), "EXPLAIN JOIN x;"],
     ],
 )
-def test_a_statement_is_not_blamed_for_one_that_does_not_read(lines: list[str]) -> None:
+def test_a_statement_is_not_blamed_for_an_invalid_one(lines: list[str]) -> None:
     broken = next(n for n, line in enumerate(lines, start=1) if line not in STREAMS)
     assert {line for line, _ in collect_findings(lines)} == {broken}
 
@@ -102,7 +102,7 @@ def test_check_prints_them_all(tmp_path: Path) -> None:
     assert {"W2104", "W2010", "W2001"} == {code for code, _ in findings}
 
 
-def test_of_too_many_mistakes_the_first_ones_in_the_text_are_told() -> None:
+def test_of_too_many_mistakes_the_first_ones_in_the_text_are_reported() -> None:
     text = "x" * (MAX_FINDINGS + 5)
     found = [Diagnostic("W2001", f"mistake {i}", at=Source(text, i, i + 1)) for i in range(len(text))]
     assert sort_findings(reversed(found)) == tuple(found[:MAX_FINDINGS])

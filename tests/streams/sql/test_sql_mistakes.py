@@ -29,7 +29,7 @@ def collect_findings(text: str) -> tuple[Diagnostic, ...]:
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_a_mistake_is_told_with_its_place(topic: str, golden: Callable[[str, str], None]) -> None:
+def test_a_mistake_is_reported_with_its_location(topic: str, golden: Callable[[str, str], None]) -> None:
     cases, before = TOPICS[topic]
     sections = []
     for name, text in cases.items():
@@ -47,14 +47,14 @@ def test_a_mistake_has_a_place_in_the_statement_that_makes_it(before: str, text:
         assert finding.help or finding.message.startswith("expected") or finding.code.startswith("W02"), finding
 
 
-def test_a_mistake_in_each_statement_is_told_in_one_go_and_in_order() -> None:
+def test_a_mistake_in_each_statement_is_reported_together_and_in_order() -> None:
     text = STREAMS + "SELCT 1;\nSELECT * FROM orders LIMIT 1;\nSET 'triger' = '1s';\nSELECT NOW() FROM orders;\n"
     findings = collect_findings(text)
     assert [d.code for d in findings] == ["W2002", "W2004", "W2005", "W0205"]
     assert [d.at.line for d in findings if isinstance(d.at, Source)] == [6, 7, 8, 9]
 
 
-def test_a_statement_that_does_not_read_does_not_make_its_name_unknown() -> None:
+def test_an_invalid_statement_does_not_make_its_name_unknown() -> None:
     text = "CREATE STREAM a (b MONEY) WITH ('path' = 'a.csv'); SELECT * FROM a;"
     assert [d.code for d in collect_findings(text)] == ["W2013"]
 

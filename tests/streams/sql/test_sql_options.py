@@ -172,7 +172,7 @@ def test_an_unknown_option_never_passes(key: str, owner: Owner) -> None:
     assert all(m.code in ("W2005", "W2006", "W2007") and m.help for m in findings)
 
 
-def test_a_misspelt_option_is_told_its_name() -> None:
+def test_a_misspelt_option_is_reported_with_its_name() -> None:
     for option in OPTIONS:
         wrong = option.name[:-1]
         owner = next(iter(option.owners))
@@ -253,7 +253,7 @@ def test_advice_for_an_option_of_another_system_names_options_of_ours(key: str) 
         ("'connector' = 'memory'", "memory", None),
     ],
 )
-def test_the_connector_and_the_format_follow_from_what_is_said(
+def test_the_connector_and_the_format_follow_from_the_other_options(
     options: str, connector: str, format: str | None
 ) -> None:
     spec = stream(options).connector
@@ -322,6 +322,15 @@ def test_policies_of_a_stream() -> None:
         Duration.parse("1m"),
     )
     assert set(spec.connector).isdisjoint({"late", "malformed", "dedup.keys", "idle.timeout"})
+
+
+@pytest.mark.parametrize("dtype", ["DOUBLE", "FLOAT", "ARRAY<INT>", "STRUCT<x: INT>", "MAP<STRING, INT>", "VARIANT"])
+def test_a_column_whose_values_cannot_be_compared_identifies_no_duplicates(dtype: str) -> None:
+    """Arrow groups by none of the nested types, and tells 0.0 from -0.0."""
+    text = f"CREATE STREAM a (id INT, v {dtype}) WITH ('path' = 'a.json', 'dedup.keys' = 'id, v'); SELECT * FROM a;"
+    with pytest.raises(StreamSqlError, match=f"option 'dedup.keys': v is {dtype[:3].lower()}") as caught:
+        read_spec(text)
+    assert caught.value.code == "W2006"
 
 
 def test_a_table_is_read_once_unless_it_says_otherwise() -> None:

@@ -93,7 +93,7 @@ def test_within_may_be_a_single_point_of_time() -> None:
     assert interval(f"{JOIN} WITHIN (-5 MINUTES, 5 MINUTES)") == (5 * MINUTE, 5 * MINUTE)
 
 
-def test_within_may_stand_before_the_on() -> None:
+def test_within_may_be_before_the_on() -> None:
     clause = "SELECT * FROM orders o LEFT JOIN shipments s WITHIN (0s, 1h) ON o.order_id = s.order_id"
     assert interval(clause) == (dt.timedelta(0), HOUR)
     with pytest.raises(StreamSqlError, match="W2003"):
@@ -118,9 +118,7 @@ def test_within_may_stand_before_the_on() -> None:
     ],
 )
 @pytest.mark.parametrize("where", ["", " WHERE o.total > 1"])
-def test_a_window_stands_after_the_on_or_after_the_joins(
-    written: str, expected: tuple[object, ...], where: str
-) -> None:
+def test_a_window_is_after_the_on_or_after_the_joins(written: str, expected: tuple[object, ...], where: str) -> None:
     assert window(f"{JOIN}{where} WINDOW {written} EMIT CHANGES") == expected
 
 
@@ -159,14 +157,14 @@ def test_each_join_of_a_chain_has_its_own_form() -> None:
         ("'join.type' = 'session', 'join.gap' = 'INTERVAL ''30'' MINUTE'", "WINDOW SESSION('30m')"),
     ],
 )
-def test_options_say_the_same_as_clauses_and_both_may_stand(options: str, form: str) -> None:
+def test_options_mean_the_same_as_clauses_and_both_are_valid_together(options: str, form: str) -> None:
     by_clause, by_option = join(f"{JOIN} {form}"), join(f"{JOIN} EMIT CHANGES WITH ({options})")
     assert by_clause.form == by_option.form
     assert by_clause.form is not None
     assert join(f"{JOIN} {form} WITH ({options})").form == by_clause.form
 
 
-def test_the_options_of_a_join_may_stand_with_the_sink() -> None:
+def test_the_options_of_a_join_may_be_those_of_the_sink() -> None:
     spec = read_spec(
         STREAMS
         + f"CREATE STREAM out WITH ('connector' = 'memory', 'join.size' = '1h', 'join.retention' = '2h') AS {JOIN}"
@@ -209,7 +207,7 @@ def test_rows_of_every_shared_window_are_asked_for_by_an_option() -> None:
         assert form.per_window is per_window
 
 
-def test_the_kind_of_an_interval_may_be_said_where_the_bound_stands_in_on() -> None:
+def test_the_kind_of_an_interval_may_be_given_where_the_bound_is_in_on() -> None:
     assert join(f"{JOIN} AND s.event_time >= o.event_time WITH ('join.type' = 'interval')").form is None
 
 
@@ -224,7 +222,7 @@ def test_emit_follows_the_clause(clause: str, emit: str | None) -> None:
     assert statement(f"{JOIN} WITHIN '5m' {clause}").emit == emit
 
 
-def test_clauses_after_the_joins_stand_in_any_order() -> None:
+def test_clauses_after_the_joins_are_in_any_order() -> None:
     clauses = ["WHERE o.total > 1", "EMIT FINAL", "WITH ('join.retention' = '2h')", "WINDOW TUMBLING('1h')"]
     turned = [clauses[i:] + clauses[:i] for i in range(4)]
     specs = {statement(f"{JOIN} {' '.join(some)}") for some in turned}

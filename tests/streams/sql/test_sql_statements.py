@@ -164,7 +164,7 @@ def test_a_job_reads_back_equal_from_its_dictionary() -> None:
         {"statements": [{"type": "stream_statement"}]},
     ],
 )
-def test_a_dictionary_that_is_no_job_is_refused(change: dict[str, object]) -> None:
+def test_a_dictionary_that_is_not_a_job_is_refused(change: dict[str, object]) -> None:
     data = read_spec(STREAMS + "SELECT * FROM orders;").to_dict()
     with pytest.raises(WeftError) as caught:
         JobSpec.from_dict(data | change)
@@ -176,7 +176,7 @@ def test_a_stream_may_have_any_name_and_still_read_back() -> None:
     assert JobSpec.from_json(job.to_json()) == job
 
 
-def test_the_place_of_a_node_is_no_part_of_what_it_says() -> None:
+def test_the_location_of_a_node_is_not_compared() -> None:
     text = STREAMS + "SELECT * FROM orders WHERE total > 1;"
     assert parse_job(text).statements == parse_job("\n\n" + text.replace("WHERE", "\n /* x */ WHERE")).statements
     assert read_spec(text) == read_spec("\n" + text)

@@ -72,7 +72,7 @@ def test_a_variable_in_a_comment_is_not_looked_at() -> None:
         ("${D", "'${D' is not a variable"),
     ],
 )
-def test_a_variable_that_cannot_be_filled_in_is_told_at_its_place(written: str, message: str) -> None:
+def test_a_variable_that_cannot_be_filled_in_is_reported_at_its_location(written: str, message: str) -> None:
     text = JOB.replace("{}", written)
     with pytest.raises(StreamSqlError) as caught:
         read_spec(text, file="job.sql")
@@ -82,7 +82,7 @@ def test_a_variable_that_cannot_be_filled_in_is_told_at_its_place(written: str, 
     assert finding.at == Source(text, start, start + len(written), "job.sql")
 
 
-def test_every_variable_without_a_value_is_told() -> None:
+def test_every_variable_without_a_value_is_reported() -> None:
     with pytest.raises(StreamSqlError) as caught:
         read_spec(JOB.replace("{}", "${A}/${B}") + "SELECT ${C} FROM t;")
     assert [d.message.split("'")[1] for d in caught.value.diagnostics] == ["A", "B", "C"]

@@ -30,11 +30,33 @@ class Shims(NaturalJoins, DirectedJoins, TemporalJoins, Actions):
     __slots__ = ()
 
     def join(self, other: Frame, /, *, how: ShimHow = "inner", on: Any = None) -> Self:
-        """Join on shared columns, or on the columns of `on`; deprecated."""
+        """Join on shared columns, or on the columns of `on`; deprecated.
+
+        ``orders.join(customers, how="left")`` is ``orders.natural_left(customers)``.
+
+        Parameters
+        ----------
+        other
+            The right relation.  Required.
+        how
+            ``"inner"`` (default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``.
+        on
+            A name, names, pairs or a mapping.  None (default) joins on the shared columns.
+        """
         return self._shim("join", other, how, on)
 
     def left_join(self, other: Frame, /, *, on: Any = None) -> Self:
-        """Left join on shared columns, or on the columns of `on`; deprecated."""
+        """Left join on shared columns, or on the columns of `on`; deprecated.
+
+        ``orders.left_join(customers)`` is ``orders.natural_left(customers)``.
+
+        Parameters
+        ----------
+        other
+            The right relation.  Required.
+        on
+            A name, names, pairs or a mapping.  None (default) joins on the shared columns.
+        """
         return self._shim("left_join", other, "left", on)
 
     def _shim(self, old: str, other: Frame, how: ShimHow, on: Any) -> Self:
@@ -50,7 +72,19 @@ class Shims(NaturalJoins, DirectedJoins, TemporalJoins, Actions):
         return directed
 
     def join_on(self, *keys: Any, on: Any = None, predicates: Sequence[JoinPredicate] | None = None) -> JoinSpec:
-        """Return the `JoinSpec` of key tuples; deprecated."""
+        """Return the `JoinSpec` of key tuples; deprecated.
+
+        ``orders.join_on(("customer_id", "id"))`` is ``JoinSpec([("customer_id", "id")])``.
+
+        Parameters
+        ----------
+        *keys
+            Pairs of a left and a right column.
+        on
+            The same as names, pairs or a mapping, instead of `keys`.  None by default.
+        predicates
+            Further conditions.  None by default.
+        """
         pairs = [k for k in keys if not isinstance(k, Frame)]
         if pairs and on is not None:
             raise ArgumentError(
@@ -61,7 +95,19 @@ class Shims(NaturalJoins, DirectedJoins, TemporalJoins, Actions):
         return spec
 
     def join_asof(self, other: Frame, /, *, order: AsofOrder | None = None, **named: Any) -> Self:
-        """As-of join on shared columns and aliases; deprecated."""
+        """As-of join on shared columns and aliases; deprecated.
+
+        ``trades.join_asof(quotes, order=at)`` is ``trades.natural_asof(quotes, order=at)``.
+
+        Parameters
+        ----------
+        other
+            The right relation.  Required.
+        order
+            The order columns, an `AsofOrder`.  Required.
+        **named
+            Options and key aliases of `natural_asof`.
+        """
         right = check_relation(other, "join_asof")
         check_foreign("join_asof", self, right, named)
         if order is None:

@@ -114,6 +114,8 @@ class Frame:
     def limit(self, rows: int) -> Self:
         """Keep at most `rows` rows.
 
+        ``orders.limit(100)``
+
         Parameters
         ----------
         rows
@@ -316,7 +318,7 @@ class Frame:
         return self._with(self.df.unionByName(other.df))
 
     def distinct(self) -> Self:
-        """Keep each row once."""
+        """Keep each row once: ``orders.select("region").distinct()``."""
         return self._with(self.df.distinct(), self.schema)
 
     def repartition(self, partitions: int, *columns: str) -> Self:
@@ -401,19 +403,21 @@ class Actions(Frame):
     __slots__ = ()
 
     def count(self) -> int:
-        """Return the number of rows."""
+        """Return the number of rows: ``orders.count()``."""
         check_not_streaming(self.df, "count")
         with coded_errors():
             return self.df.count()
 
     def collect(self) -> list[Row]:
-        """Return all rows."""
+        """Return all rows: ``orders.limit(10).collect()``."""
         check_not_streaming(self.df, "collect")
         with coded_errors():
             return self.df.collect()
 
     def head(self, n: int = 5) -> list[Row]:
         """Return up to `n` rows.
+
+        ``orders.head(3)``
 
         Parameters
         ----------
@@ -428,6 +432,8 @@ class Actions(Frame):
     def show(self, n: int = 20) -> None:
         """Print up to `n` rows as a table, as Spark does.
 
+        ``orders.order_by("order_id").show()``
+
         Parameters
         ----------
         n
@@ -438,13 +444,13 @@ class Actions(Frame):
             self.df.show(n)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return all rows as a pandas DataFrame."""
+        """Return all rows as a pandas DataFrame: ``orders.limit(1000).to_pandas()``."""
         check_not_streaming(self.df, "to_pandas")
         with coded_errors():
             return self.df.toPandas()
 
     def to_arrow(self) -> pa.Table:
-        """Return all rows as an Arrow table."""
+        """Return all rows as an Arrow table: ``orders.select("total").to_arrow()``."""
         check_not_streaming(self.df, "to_arrow")
         with coded_errors():
             return self.df.toArrow()

@@ -4,6 +4,8 @@
 
     weft.joins.spark.failures       broken contracts, groups too large for a kernel, workers without its packages
     weft.io.spark.failures          data that is missing, unreadable or not of its type; databases
+    weft.streams.spark.readable     rows that a policy of a stream refuses
+    weft.streams.spark.kafka        topics and brokers
     weft.pipelines.run.failing      what is left, as a failed operation of a run
     weft.streams.run.failing        what is left, as a failed batch of a stream
 
@@ -92,9 +94,13 @@ class FailureRule:
         return self.error(message, code=self.code, help=self.help.format(*groups, **parts))
 
 
-def explain_failure(failure: BaseException, rules: Iterable[FailureRule]) -> WeftError | None:
-    """Return the error of the first rule that applies to a failure, None when no rule does."""
-    known, text = find_conditions(failure), str(failure)
+def explain_failure(failure: BaseException, rules: Iterable[FailureRule], text: str | None = None) -> WeftError | None:
+    """Return the error of the first rule that applies to a failure, None when no rule does.
+
+    `text` is searched instead of the message of the failure, for example with the messages of its causes.
+    """
+    text = str(failure) if text is None else text
+    known = find_conditions(failure, text)
     return next((error for rule in rules if (error := rule.apply(known, text)) is not None), None)
 
 
@@ -160,6 +166,13 @@ def coded_errors() -> Iterator[None]:
 def contract_failure(failure: BaseException) -> JoinContractError | None:
     """Return the error for a broken promise that failed a Spark job, or None.
 
+    Parameters
+    ----------
+    failure
+        The exception that a Spark action raised.  Required.
+
+    Examples
+    --------
     ::
 
         try:

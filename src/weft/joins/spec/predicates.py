@@ -110,14 +110,25 @@ class ExpressionPredicate(Serial):
             tree = expr.bind(tree, self.args)
         except ExpressionError as cause:
             raise JoinSpecError(cause.diagnostics) from cause
-        findings = (*_foreign_qualifiers(tree), *_foreign_calls(tree))
-        if findings:
-            raise JoinSpecError(findings)
-        object.__setattr__(self, "tree", tree)
+        object.__setattr__(self, "tree", _checked_tree(tree))
+
+    @classmethod
+    def of_tree(cls, tree: expr.Expr) -> ExpressionPredicate:
+        """Return the predicate of a tree over ``left.`` and ``right.``; its text follows and is not parsed.
+
+        >>> tree = expr.parse("left.x > right.y + 1", dialect="fragment")
+        >>> ExpressionPredicate.of_tree(tree) == ExpressionPredicate("left.x > right.y + 1")
+        True
+        """
+        predicate = object.__new__(cls)
+        object.__setattr__(predicate, "expression", expr.render(tree, dialect="fragment"))
+        object.__setattr__(predicate, "args", ())
+        object.__setattr__(predicate, "tree", _checked_tree(tree))
+        return predicate
 
     def reversed(self) -> ExpressionPredicate:
         """Return the same condition with the two relations exchanged."""
-        return ExpressionPredicate(expr.render(_exchange_sides(self.tree), dialect="fragment"))
+        return self.of_tree(_exchange_sides(self.tree))
 
     def _identity(self) -> tuple[str, str]:
         # 1, True and Decimal(1) are equal in Python but not the same literal: compare as JSON.
@@ -153,6 +164,13 @@ def _checked_args(args: Any) -> tuple[object, ...] | FrozenMap[str, object]:
             "args are nested too deeply or hold too long a number", help="pass plain values, each a literal"
         ) from cause
     return checked
+
+
+def _checked_tree(tree: expr.Expr) -> expr.Expr:
+    findings = (*_foreign_qualifiers(tree), *_foreign_calls(tree))
+    if findings:
+        raise JoinSpecError(findings)
+    return tree
 
 
 def _foreign_qualifiers(tree: expr.Expr) -> Iterator[Diagnostic]:

@@ -27,14 +27,18 @@ _EXAMPLES = "write sqlite:///.weft/weft.db, or postgresql://user@host/database"
 _FROM_ENVIRONMENT = "env:"
 _PORTS = 65_536
 _SQLITE_OPTIONS = frozenset({"cache", "cached_statements", "immutable", "mode", "nolock", "timeout", "uri", "vfs"})
+# SQLite has names of errors instead of states.
+_LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_READ_ONLY = ("42501", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")
+_DISK_FULL = ("53100", "SQLITE_FULL")
 # Connection lost, server going down or starting, out of connections, serialization, deadlock, lock wait.
 _PASSING_STATES = ("08", "57P", "53300", "40001", "40P01", "55P03")
 # A refused connection has no state, only a message; these refusals are temporary.
 _REFUSED = "FATAL:"
 _PASSING_REFUSALS = ("starting up", "shutting down", "recovery mode", "too many clients", "connection slots")
-_PASSING_WORDS = ("database is locked", "database table is locked", "database schema is locked")
-_BROKEN_STATES = ("42P01", "42703", "42P07")
-_BROKEN_WORDS = ("no such table", "no such column", "has no column", "not a database", "malformed")
+_BROKEN_STATES = ("42P01", "42703", "42P07", "SQLITE_CORRUPT", "SQLITE_NOTADB")
+# SQLite reports them as SQLITE_ERROR, like every mistake in a statement.
+_BROKEN_WORDS = ("no such table", "no such column", "has no column")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +92,14 @@ class Database:
         """Return the error that a failure of the database means to a user."""
         message = str(cause.orig).strip().splitlines()[0] if str(cause.orig).strip() else type(cause.orig).__name__
         message = redact(message, self._secrets)
-        state = getattr(cause.orig, "sqlstate", None) or ""
+        state = _state(cause)
         if isinstance(cause, IntegrityError):
             return StoreError(
                 f"the store {self.address} rejects the write: {message}",
                 code="W1602",
                 help="another program wrote into its tables, or they were changed by hand",
             )
-        if state in _BROKEN_STATES or any(word in message for word in _BROKEN_WORDS):
+        if state.startswith(_BROKEN_STATES) or any(word in message for word in _BROKEN_WORDS):
             return StoreError(
                 f"the store {self.address} has missing or damaged tables: {message}",
                 code="W1602",
@@ -110,25 +114,30 @@ class Database:
         self.engine.dispose()
 
 
+def _state(cause: DBAPIError) -> str:
+    """Return the SQLSTATE of an error, the name that SQLite has for it, or an empty string."""
+    return getattr(cause.orig, "sqlstate", None) or getattr(cause.orig, "sqlite_errorname", None) or ""
+
+
 def _is_passing(cause: DBAPIError) -> bool:
     if cause.connection_invalidated:
         return True
+    state = _state(cause)
     if isinstance(cause.orig, sqlite3.Error):
-        return any(word in str(cause.orig) for word in _PASSING_WORDS)
-    state = getattr(cause.orig, "sqlstate", None)
+        return state.startswith(_LOCKED)
     if state:
-        return bool(state.startswith(_PASSING_STATES))
+        return state.startswith(_PASSING_STATES)
     # Without a state the connection itself failed; only a server that answered can refuse for good.
     message = str(cause.orig)
     return _REFUSED not in message or any(word in message for word in _PASSING_REFUSALS)
 
 
 def _remedy(message: str, state: str) -> str:
-    if "locked" in message:
+    if state.startswith(_LOCKED):
         return "another process has been writing to it for a long time: try again when it has ended"
-    if "readonly" in message or "unable to open" in message or state == "42501":
+    if state.startswith(_READ_ONLY):
         return "give the user of this process write permission, or name another store in weft.yml"
-    if "full" in message:
+    if state.startswith(_DISK_FULL):
         return "free space on its disk"
     if _REFUSED in message and "database" in message and "does not exist" in message:
         return "create the database first: createdb"

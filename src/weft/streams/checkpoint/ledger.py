@@ -57,6 +57,16 @@ def side_name(join: int, side: str) -> str:
     return side if join == 1 else f"join{join}.{side}"
 
 
+def join_number(name: str) -> int:
+    """Return the join of a side in the ledger.
+
+    >>> join_number("left"), join_number("join2.right")
+    (1, 2)
+    """
+    join = name.rpartition(".")[0]
+    return int(join.removeprefix("join")) if join else 1
+
+
 def read_indexes(checkpoint: Checkpoint, batch: int, joins: Iterable[int], groups: int) -> tuple[GroupIndex, ...]:
     """Read the index of every group after a batch; raise W2213 if a group is missing."""
     indexes: list[GroupIndex] = []

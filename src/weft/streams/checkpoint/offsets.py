@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from weft.core.frozen import EMPTY, FrozenMap
+from weft.core.names import format_list
 from weft.errors import StreamError
 from weft.streams.checkpoint.folder import FRESH, Checkpoint, read_job_record
-from weft.streams.checkpoint.manifest import Manifest, last_manifest
+from weft.streams.checkpoint.manifest import Manifest, last_manifest, list_batches
 
 VERSION = "v1"
 NO_OFFSET = "-"
@@ -83,6 +84,7 @@ def describe_reading(spark: Path, batch: int) -> FrozenMap[str, Any]:
 
 def check_offsets(checkpoint: Checkpoint) -> None:
     """Raise `StreamError` W2202 when Spark's offsets and the commits of a checkpoint are not of the same time."""
+    check_commits(checkpoint)
     last, batch = _last_commit(checkpoint)
     if last is not None and last.final:
         return  # no rows are read after the end of the input
@@ -100,6 +102,22 @@ def check_offsets(checkpoint: Checkpoint) -> None:
     if last is not None:
         check_reading(checkpoint, last)
     _check_sources(checkpoint)
+
+
+def check_commits(checkpoint: Checkpoint) -> None:
+    """Raise `StreamError` W2202 when a commit before the last one is missing.
+
+    Commits list the files of the sink: without one of them a redrive after the end would write its rows again.
+    """
+    batches = list_batches(checkpoint.commits)
+    missing = sorted({*range(read_job_record(checkpoint).first_batch, max(batches, default=-1))} - {*batches})
+    if missing:
+        raise StreamError(
+            f"{str(checkpoint.commits)!r} has commits up to batch {batches[-1]}, but none of "
+            f"{'batch' if len(missing) == 1 else 'batches'} {format_list(missing)}",
+            code="W2202",
+            help=_APART,
+        )
 
 
 def _check_sources(checkpoint: Checkpoint) -> None:

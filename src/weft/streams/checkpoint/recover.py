@@ -21,6 +21,7 @@ from weft.errors import StreamError
 from weft.streams.checkpoint.commit import finish_moves, is_sealed, seal, sync_staged
 from weft.streams.checkpoint.folder import (
     Checkpoint,
+    damaged_file,
     list_checkpoints,
     list_ids,
     read_job_record,
@@ -65,11 +66,17 @@ class RedriveReport(Document):
 
 
 def read_redrives(checkpoint: Checkpoint) -> tuple[RedriveRecord, ...]:
-    """Read all committed redrives, in order."""
-    return tuple(
-        read_with_moves(checkpoint, _redrive_path(checkpoint, number), RedriveRecord, "files")
-        for number in list_batches(checkpoint.redriven)
-    )
+    """Read all committed redrives, in order; raise `StreamError` W2202 if one before the last is missing."""
+    numbers = list_batches(checkpoint.redriven)
+    for expected, number in enumerate(numbers, 1):
+        if number != expected:
+            # The next redrive would replace a record, and take the rows of the missing one again.
+            raise damaged_file(_redrive_path(checkpoint, expected), "it is missing, and later redrives exist")
+    return tuple(_read_redrive(checkpoint, number) for number in numbers)
+
+
+def _read_redrive(checkpoint: Checkpoint, number: int) -> RedriveRecord:
+    return read_with_moves(checkpoint, _redrive_path(checkpoint, number), RedriveRecord, "files")
 
 
 def write_redrive(checkpoint: Checkpoint, record: RedriveRecord) -> None:
@@ -155,9 +162,10 @@ def _remove_files(earlier: Checkpoint) -> None:
         with suppress(StreamError):
             for move in read_manifest(earlier, batch).sink:
                 remove_path(move.to)
-    with suppress(StreamError):
-        for move in (move for redrive in read_redrives(earlier) for move in redrive.files):
-            remove_path(move.to)
+    for number in list_batches(earlier.redriven):
+        with suppress(StreamError):
+            for move in _read_redrive(earlier, number).files:
+                remove_path(move.to)
 
 
 def _check_sink(checkpoint: Checkpoint, own: str, last: int, sink: Path) -> None:

@@ -116,7 +116,10 @@ def _build_reach(match: Within | SameWindow) -> Reach:
 
 
 def _resolve_parts(joining: Joining, form: Form | None, rest: Sequence[Typed]) -> _ResolvedParts | None:
-    keys = resolve_keys(joining.join, joining.conditions, joining.lefts, joining.right, joining.findings)
+    is_stateful = joining.right.is_stream or joining.how in ("right", "full")
+    keys = resolve_keys(
+        joining.join, joining.conditions, joining.lefts, joining.right, joining.findings, is_stateful=is_stateful
+    )
     needs_form = joining.right.is_stream and form is None
     if needs_form or not keys or len(keys) < len(joining.conditions.keys):
         return None

@@ -244,9 +244,18 @@ def _have_no_common_type(part: Expr, scope: Scope, findings: Findings) -> bool:
 
 
 def resolve_keys(
-    join: JoinStepSpec, conditions: JoinConditions, lefts: Sequence[FromSource], right: FromSource, findings: Findings
+    join: JoinStepSpec,
+    conditions: JoinConditions,
+    lefts: Sequence[FromSource],
+    right: FromSource,
+    findings: Findings,
+    *,
+    is_stateful: bool,
 ) -> tuple[StepKey, ...]:
-    """Return the valid keys with their common types; invalid and risky keys are reported."""
+    """Return the valid keys with their common types; invalid and risky keys are reported.
+
+    `is_stateful` says whether the kernel runs the join; other joins with tables are Spark's.
+    """
     if not conditions.keys:
         _add_missing_key(join, conditions, lefts, right, findings)
         return ()
@@ -255,6 +264,10 @@ def resolve_keys(
         dtype = key.typed.args[0].dtype
         if dtype.is_fraction:  # not Decimal, which is exact
             help = "declare the columns as DECIMAL or BIGINT: floats are rounded and rarely equal"
+            findings.add("W2102", f"key {_format(key.typed)} compares {dtype} values", locate(key.typed), help)
+            continue
+        if dtype.is_nested and is_stateful:  # Arrow, which compares the keys of the state, has no equality for them
+            help = "join on columns of simple types, such as STRING or BIGINT, and compare the others beside them"
             findings.add("W2102", f"key {_format(key.typed)} compares {dtype} values", locate(key.typed), help)
             continue
         if key.is_cast:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.names import format_cell, format_table
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord
-from weft.streams.checkpoint.manifest import Manifest, Move
+from weft.streams.checkpoint.manifest import Manifest, Move, last_batch
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.spark.files import (
     as_files,
@@ -75,10 +75,12 @@ class Reader:
     def tables(self, plan: StatementPlan, checkpoint: Checkpoint) -> dict[int, Callable[[], DataFrame]]:
         """Return a function for each table that returns its rows in a batch: the copy, or the current rows."""
         readers: dict[int, Callable[[], DataFrame]] = {}
+        is_used = last_batch(checkpoint) is not None
         for source in plan.tables:
             read = partial(self._table, source.table)
             # Copied before the first batch: a table that changes later must not change what a repeated batch joins.
-            frame = pin_table(self.spark, source.table, checkpoint.tables / source.table.name, read)
+            folder = checkpoint.tables / source.table.name
+            frame = pin_table(self.spark, source.table, folder, read, is_used=is_used)
             readers[source.number] = read if source.table.reload == "batch" else partial(_return_frame, frame)
         return readers
 

@@ -7,18 +7,14 @@ from typing import Any, cast, get_args
 
 from weft.errors import Code, ConnectorError, StreamError, WeftError
 from weft.io.spark.session import is_jvm_gone
-from weft.joins.spark.failures import find_conditions, find_disk_full_message
+from weft.joins.spark.failures import FailureRule, find_conditions, find_disk_full_message
+from weft.joins.spark.failures import explain_failure as apply_rules
 from weft.joins.spark.workers import diagnose_worker
 from weft.streams.kernel.spec import KernelProblem
-from weft.streams.spark.kafka import explain_kafka_failure
-from weft.streams.spark.readable import find_refused_row
+from weft.streams.spark.kafka import KAFKA
+from weft.streams.spark.readable import REFUSALS
 
 _PROBLEM = re.compile(r"KernelProblem: (W\d{4}): (.+?) \(help: (.+?)\)\s*(?:\n|$)", re.DOTALL)
-_HEADER = re.compile(
-    r"CSV header does not conform to the schema\.\s*Header: ([^\n]*)\n\s*Schema: ([^\n]*)\n.*?CSV file: ([^\n]*)",
-    re.DOTALL,
-)
-_COLUMN_TYPE = re.compile(r"CANNOT_CONVERT_COLUMN|PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported")
 _FILE = re.compile(r"Encountered error while reading file (\S+?)\.\s")
 _LOST = (
     "Python worker exited unexpectedly",
@@ -41,6 +37,36 @@ _SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
 _AGAIN = "nothing of the batch is committed; correct the cause and start the job again: it continues where it was"
 
 
+def _name_file(message: str) -> str:
+    file = _FILE.search(message)
+    return file[1] if file else "a file"
+
+
+SOURCES = (
+    # The check of CSV headers has no condition: it is an exception of Java.
+    FailureRule(
+        error=ConnectorError,
+        code="W2302",
+        message="'{2}' has the columns {0}; earlier files have {1}",
+        help=f"write the columns of every file in the same order; {_AGAIN}",
+        text=re.compile(
+            r"CSV header does not conform to the schema\.\s*Header: ([^\n]*)\n\s*Schema: ([^\n]*)\n.*?CSV file: ([^\n]*)",
+            re.DOTALL,
+        ),
+    ),
+    FailureRule(
+        error=ConnectorError,
+        code="W2303",
+        message="{message} has a column whose type differs from that of the earlier files",
+        help=f"write all files of a stream with the same types; {_AGAIN}",
+        conditions=("FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"),
+        clean=_name_file,
+    ),
+    *REFUSALS,
+)
+"""What failures of queries mean that concern files and their rows."""
+
+
 def explain_failure(failure: BaseException, statement: str) -> WeftError:
     """Return the error of Weft for an exception in a streaming query."""
     if isinstance(failure, WeftError):
@@ -54,9 +80,9 @@ def explain_failure(failure: BaseException, statement: str) -> WeftError:
         return _kernel_error(problem[1], " ".join(problem[2].split()), " ".join(problem[3].split()))
     # From the most specific to the most general: a text often matches several.
     return (
-        _source_error(text)
+        apply_rules(failure, SOURCES, text)
         or _machine_error(failure, text, statement)
-        or explain_kafka_failure(text)
+        or apply_rules(failure, KAFKA, text)
         or _other_error(failure, text, statement)
     )
 
@@ -75,24 +101,6 @@ def collect_messages(failure: BaseException) -> str:
 def _kernel_error(code: str, message: str, help: str) -> StreamError:
     known = code if code in get_args(Code) else "W2201"  # the kernel does not import the list of codes
     return StreamError(message, code=cast("Code", known), help=help)
-
-
-def _source_error(text: str) -> WeftError | None:
-    header = _HEADER.search(text)
-    if header is not None:
-        return ConnectorError(
-            f"{header[3].strip()!r} has the columns {header[1].strip()}; earlier files have {header[2].strip()}",
-            code="W2302",
-            help=f"write the columns of every file in the same order; {_AGAIN}",
-        )
-    if _COLUMN_TYPE.search(text):
-        file = _FILE.search(text)
-        return ConnectorError(
-            f"{file[1] if file else 'a file'} has a column whose type differs from that of the earlier files",
-            code="W2303",
-            help=f"write all files of a stream with the same types; {_AGAIN}",
-        )
-    return find_refused_row(StreamError(text, help=_AGAIN))
 
 
 def _machine_error(failure: BaseException, text: str, statement: str) -> WeftError | None:

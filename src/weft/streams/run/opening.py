@@ -21,14 +21,16 @@ from weft.streams.checkpoint.folder import (
     JobRecord,
     activate,
     create_checkpoint,
+    damaged_file,
     find_checkpoint,
     find_replaced,
     read_job_record,
     record_change,
     update_plan,
 )
+from weft.streams.checkpoint.ledger import join_number
 from weft.streams.checkpoint.lock import lock_statement
-from weft.streams.checkpoint.manifest import last_batch
+from weft.streams.checkpoint.manifest import last_batch, read_manifest
 from weft.streams.checkpoint.offsets import check_offsets
 from weft.streams.checkpoint.status import plan_facts
 from weft.streams.kernel.spec import NEVER
@@ -179,6 +181,8 @@ def _begin_with_offsets(job: JobPlan, plan: StatementPlan, old: Checkpoint, grou
     before = read_job_record(old)
     # Without a commit the old one has done nothing yet: what it was to replace or to follow is passed on.
     is_unused = last is None
+    if last is not None:
+        _check_state(old, last, before.groups)
     record = replace(
         _new_record(job, plan, groups),
         replaces=before.replaces if is_unused else None,
@@ -198,6 +202,17 @@ def _begin_with_offsets(job: JobPlan, plan: StatementPlan, old: Checkpoint, grou
     # Last: until then the old checkpoint is the current one, and a killed start leaves only an unused folder.
     activate(checkpoint)
     return checkpoint
+
+
+def _check_state(checkpoint: Checkpoint, batch: int, groups: int) -> None:
+    """Raise `StreamError` W2202 when the state of a group is missing: its waiting rows would be lost."""
+    # Only joins with state have statistics, and each of their groups writes its state in every batch.
+    sides = read_manifest(checkpoint, batch).stats
+    for join in sorted({join_number(side) for side in sides}):
+        folder = checkpoint.join_state(join) / str(batch)
+        count = len(list(folder.glob("*/index.json")))
+        if count != groups:
+            raise damaged_file(folder, f"it has the state of {count} groups, and batch {batch} wrote {groups}")
 
 
 def save_abandoned(old: Checkpoint, new: Checkpoint, batch: int) -> None:

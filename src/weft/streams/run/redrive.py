@@ -29,6 +29,7 @@ from weft.streams.checkpoint.commit import is_sealed
 from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record
 from weft.streams.checkpoint.lock import lock_statement
 from weft.streams.checkpoint.manifest import Move
+from weft.streams.checkpoint.offsets import check_commits
 from weft.streams.checkpoint.recover import (
     RedriveRecord,
     RedriveReport,
@@ -123,6 +124,7 @@ def _redrive_statement(
     # The lock of a run: a redrive reads state and rejects that a batch would change.
     with lock_statement(checkpoint.lock, plan.name):
         _check_unchanged(plan, checkpoint)
+        check_commits(checkpoint)
         recover(checkpoint)
         before = read_redrives(checkpoint)
         # As with batches, only the last one can be unfinished.

@@ -40,6 +40,7 @@ from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import from_spark, to_spark
 from weft.io.options import CsvOptions, read_header
 from weft.io.spark.files import escaped
+from weft.joins.spark.failures import FailureRule, explain_failure
 from weft.streams.checkpoint.commit import STAGING
 from weft.streams.checkpoint.folder import remove_path
 from weft.streams.checkpoint.manifest import Move
@@ -231,18 +232,28 @@ def _read_schema(spark: SparkSession, source: StreamSpec | TableSpec, form: str,
         raise read_error(source, form, cause, f"{str(file)!r} is not a valid {form} file") from cause
 
 
+_NO_AVRO = FailureRule(
+    error=ConnectorError,
+    code="W2305",
+    message="Spark needs its avro jar",
+    help="weft connectors install avro",
+    conditions=("AVRO_NOT_LOADED",),
+    # The condition of a source that is missing is temporary (_LEGACY_ERROR_TEMP) in some releases of Spark.
+    text=re.compile("(?i)Failed to find (?:the )?data source: avro"),
+)
+
+
 def read_error(source: StreamSpec | TableSpec, form: str, cause: Exception, what: str) -> ConnectorError:
     """Return the error for files that Spark cannot read: W2305 without the avro jar, W2303 otherwise."""
-    reason = _extract_reason(cause)
-    if form == "avro" and re.search(r"(?i)find.*avro|avro.*(?:not loaded|not found)", reason):
+    if form == "avro" and explain_failure(cause, (_NO_AVRO,)) is not None:
         return ConnectorError(
-            f"{source.name!r} reads avro files, for which Spark needs its avro jar",
-            code="W2305",
-            help="weft connectors install avro",
+            f"{source.name!r} reads avro files, for which {_NO_AVRO.message}",
+            code=_NO_AVRO.code,
+            help=_NO_AVRO.help,
             at=source.at,
         )
     return ConnectorError(
-        f"{what}: {reason}",
+        f"{what}: {_extract_reason(cause)}",
         code="W2303",
         help=f"check that every file of {source.name!r} is a {form} file",
         at=source.at,

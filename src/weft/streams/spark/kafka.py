@@ -21,6 +21,7 @@ connector sets the time of a message itself, so the event time is a header.
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ from weft.core.names import quote
 from weft.core.types import INTEGER, LONG, STRING, TIMESTAMP, Decimal, DType, Field, Scalar
 from weft.errors import ConnectorError, SourceLocation
 from weft.expr.spark.frames import functions_of, window_of
+from weft.joins.spark.failures import FailureRule, explain_failure
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.spark.files import TIMES, csv_dialect, csv_options
 from weft.streams.spark.readable import build_columns, column_name
@@ -181,42 +183,46 @@ def check_reachable(servers: str, name: str, at: SourceLocation | None = None) -
     )
 
 
-def explain_kafka_failure(text: str) -> ConnectorError | None:
-    """Return the error for the failure of a query that concerns Kafka, else None.
+def _shorten(reported: str) -> str:
+    return reported.strip()[:300]
 
-    >>> explain_kafka_failure("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: ...").code
-    'W2301'
-    """
-    if "UnknownTopicOrPartitionException" in text:
-        return ConnectorError(
-            "a topic that the job reads does not exist",
-            code="W2301",
-            help="check 'topic' of its Kafka streams; create the topic, or write a message to it",
-        )
-    if "KAFKA_DATA_LOSS" in text or "Some data may have been lost" in text:
-        return ConnectorError(
-            "Kafka deleted messages before they were read",
-            code="W2301",
-            help="'fail.on.data.loss' = 'false' continues with the existing messages; `--fresh` begins again",
-        )
-    if "org.apache.kafka" not in text:
-        return None
-    first = next(line for line in text.splitlines() if "org.apache.kafka" in line)
-    if "TimeoutException" in text or "Disconnect" in text:
-        return ConnectorError(
-            f"a Kafka broker does not answer: {_shorten(first)}",
-            code="W2310",
-            help="check that the brokers in 'bootstrap.servers' are running, then start the job again to continue",
-        )
-    return ConnectorError(
-        f"Kafka reports an error: {_shorten(first)}",
+
+_REPORTED = r"org\.apache\.kafka\.([^\n]*)"
+"""An exception of the Kafka client, which has no condition of Spark; the group is its class and message."""
+KAFKA = (
+    FailureRule(
+        error=ConnectorError,
+        code="W2301",
+        message="a topic that the job reads does not exist",
+        help="check 'topic' of its Kafka streams; create the topic, or write a message to it",
+        text=re.compile("UnknownTopicOrPartitionException"),
+    ),
+    FailureRule(
+        error=ConnectorError,
+        code="W2301",
+        message="Kafka deleted messages before they were read",
+        help="'fail.on.data.loss' = 'false' continues with the existing messages; `--fresh` begins again",
+        conditions=("KAFKA_DATA_LOSS",),
+        text=re.compile("Some data may have been lost"),  # the log of the connector, in releases without the condition
+    ),
+    FailureRule(
+        error=ConnectorError,
+        code="W2310",
+        message="a Kafka broker does not answer: {0}",
+        help="check that the brokers in 'bootstrap.servers' are running, then start the job again to continue",
+        text=re.compile(rf"(?s)\A(?=.*(?:TimeoutException|Disconnect)).*?{_REPORTED}"),
+        clean=_shorten,
+    ),
+    FailureRule(
+        error=ConnectorError,
         code="W2311",
+        message="Kafka reports an error: {0}",
         help=_PASSED_ON,
-    )
-
-
-def _shorten(line: str) -> str:
-    return line.partition("org.apache.kafka.")[2].strip()[:300]
+        text=re.compile(_REPORTED),
+        clean=_shorten,
+    ),
+)
+"""What failures of queries mean that concern Kafka."""
 
 
 def _load(reader: Any, options: Mapping[str, str], stream: StreamSpec) -> DataFrame:
@@ -329,7 +335,7 @@ def _save_messages(messages: DataFrame, sink: SinkSpec, options: dict[str, str])
         with _explain_refusals(sink.name, sink.at):
             messages.write.format(FORMAT).options(**options).save()
     except (PySparkException, Py4JJavaError) as cause:
-        raise (explain_kafka_failure(str(cause)) or _write_error(sink, cause)) from cause
+        raise (explain_failure(cause, KAFKA) or _write_error(sink, cause)) from cause
 
 
 def build_messages(frame: DataFrame, plan: StatementPlan, *, checkpoint: str, batch: int) -> DataFrame:

@@ -51,7 +51,7 @@ _HELP: dict[Code, str] = {
     "W2208": "correct the data, or write 'malformed'='reject'",
     "W2303": "correct the row, or declare the column with the type that its values have",
 }
-_REFUSAL_RULES = tuple(
+REFUSALS = tuple(
     _refusal_rule(mark, error, code, help)
     for mark, error in ((ROW_MARK, StreamError), (TABLE_MARK, ConnectorError))
     for code, help in _HELP.items()
@@ -65,7 +65,7 @@ def find_refused_row(failure: BaseException) -> WeftError | None:
     error[W2303]: table 'p': row {}
      = help: correct the row, or declare the column with the type that its values have
     """
-    return explain_failure(failure, _REFUSAL_RULES)
+    return explain_failure(failure, REFUSALS)
 
 
 def raise_where(F: ModuleType, rows: Any, refused: Any, content: Any, problem: str) -> Any:

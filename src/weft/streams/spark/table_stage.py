@@ -29,7 +29,8 @@ from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of, observation_of
 from weft.expr.spark.types import to_spark
 from weft.io.spark.files import escaped
-from weft.streams.checkpoint.folder import sync_path
+from weft.io.staged import file_hash
+from weft.streams.checkpoint.folder import damaged_file, read_document, sync_path, write_document
 from weft.streams.plan.resolved import StatementPlan, TableInput, TableStep
 from weft.streams.spark.files import declared_values, existing_paths, plan_reading
 from weft.streams.spark.memory import Memory, find_rows, write_memory
@@ -38,6 +39,7 @@ from weft.streams.spark.readable import RAW, TABLE_MARK, build_columns, column_n
 from weft.streams.spark.select_stage import slot_name, slot_resolver
 from weft.streams.sql.spec import StreamSpec, TableSpec
 
+_LISTING, _COPIED = "_files.json", ".parquet"  # Spark reads no file whose name starts with an underscore
 _ROWS, _ROW = "__weft_rows", "__weft_row"
 
 
@@ -82,14 +84,21 @@ def write_memory_table(table: TableSpec, memory: Memory, folder: Path) -> TableS
     return replace(table, connector=written.connector)
 
 
-def pin_table(spark: SparkSession, table: TableSpec, folder: Path, read: Callable[[], DataFrame]) -> DataFrame:
+def pin_table(
+    spark: SparkSession, table: TableSpec, folder: Path, read: Callable[[], DataFrame], *, is_used: bool = False
+) -> DataFrame:
     """Return a table as of the first start of a checkpoint, or its current rows with ``reload=batch``.
 
-    The copy in `folder` is written to a temporary folder and renamed, so that it is always complete.
+    The copy in `folder` is written to a temporary folder and renamed, so that it is always complete.  Raises
+    `StreamError` W2202 if it was changed, or if it is missing and `is_used`: then batches were joined with it.
     """
     if table.reload == "batch":
         return read()
-    if not folder.exists():
+    if folder.exists():
+        _check_copy(folder)
+    elif is_used:
+        raise damaged_file(folder, f"it is missing, and earlier batches were joined with this copy of {table.name!r}")
+    else:
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = folder.parent / f".tmp-{folder.name}-{uuid.uuid4().hex[:8]}"
         try:
@@ -97,6 +106,8 @@ def pin_table(spark: SparkSession, table: TableSpec, folder: Path, read: Callabl
         except PySparkException as cause:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise find_refused_row(cause) or cause from cause
+        files = sorted(path for path in unfinished.iterdir() if path.suffix == _COPIED)
+        write_document(unfinished / _LISTING, {"files": {path.name: file_hash(path) for path in files}})
         # Once the folder has its final name it is never written again, so it must survive a power cut complete.
         for file in unfinished.iterdir():
             sync_path(file)
@@ -110,6 +121,18 @@ def pin_table(spark: SparkSession, table: TableSpec, folder: Path, read: Callabl
             if not folder.exists():
                 raise
     return spark.read.schema(_schema(table)).parquet(escaped(str(folder)))
+
+
+def _check_copy(folder: Path) -> None:
+    """Raise `StreamError` W2202 if a file of a copied table is missing or changed; copies of earlier versions pass."""
+    if not (folder / _LISTING).exists():
+        return
+    for name, expected in read_document(folder / _LISTING)["files"].items():
+        path = folder / name
+        if not path.is_file():
+            raise damaged_file(path, "this part of the copied table is missing")
+        if file_hash(path) != expected:
+            raise damaged_file(path, "its content does not match its checksum")
 
 
 def _schema(table: TableSpec) -> str:

@@ -171,6 +171,18 @@ class _Definition:
         return tuple(columns)
 
 
+def _resolve_dedup(stream: _Definition) -> tuple[str, ...]:
+    """Return the columns of `dedup.keys`; those whose values the kernel cannot compare for equality are reported."""
+    names = stream.resolve_columns(stream.values.get("dedup.keys", ()), "dedup.keys")
+    for name in names:
+        dtype = stream.schema[name].dtype
+        if dtype.is_fraction or dtype.is_nested or str(dtype) == "variant":
+            message = f"option 'dedup.keys': {name} is {dtype}, which cannot be a key"
+            help = "name columns of simple types, such as STRING, BIGINT or DECIMAL"
+            stream.add_finding("W2006", message, help, stream.locate("dedup.keys"))
+    return names
+
+
 def _infer_format(path: str) -> str | None:
     name = PurePosixPath(path)
     while name.suffix.lower() in _COMPRESSED:
@@ -199,7 +211,7 @@ def _build_stream(node: CreateStream, idle: Duration | None, findings: list[Diag
         delay=values.get("watermark.max_out_of_orderness", Duration(0)),
         late=values.get("late", "side_output"),
         malformed=values.get("malformed", "reject"),
-        dedup=stream.resolve_columns(values.get("dedup.keys", ()), "dedup.keys"),
+        dedup=_resolve_dedup(stream),
         idle=values.get("idle.timeout", idle),
         at=node.name.at,
     )

@@ -68,7 +68,7 @@ def test_a_named_selector_that_nobody_uses_is_checked_on_the_input(tmp_path: Pat
     assert failure.diagnostic.code == code
 
 
-def test_a_broken_selector_is_told_once(tmp_path: Path) -> None:
+def test_an_invalid_selector_is_reported_once(tmp_path: Path) -> None:
     operations = [
         update(selector="{{S}}", x="1"),
         update(20, selector="{{S}} AND line_number = 1", y="1"),
@@ -78,7 +78,7 @@ def test_a_broken_selector_is_told_once(tmp_path: Path) -> None:
     assert failure.rule == "VAL-005"
 
 
-def test_an_unknown_column_in_a_used_selector_is_told_once(tmp_path: Path) -> None:
+def test_an_unknown_column_in_a_used_selector_is_reported_once(tmp_path: Path) -> None:
     operations = [update(selector="{{S}}", x="1"), update(20, selector="{{S}}", y="1"), WRITE_ALL]
     (failure,) = site(tmp_path, operations, selectors={"S": "'nothing = 1'"}).failures()
     assert (failure.rule, failure.operation_order) == ("VAL-002", 10)
@@ -130,7 +130,7 @@ def test_every_dataset_needs_a_resolver(
         (DatasetRef("gl", 4), "input dataset 'gl' has no version 4"),
     ],
 )
-def test_an_input_that_cannot_be_taken_is_told(tmp_path: Path, ref: DatasetRef, message: str) -> None:
+def test_an_input_that_cannot_be_used_is_reported(tmp_path: Path, ref: DatasetRef, message: str) -> None:
     found = site(tmp_path, [update(x="1"), WRITE_ALL])
     other = replace(found, project=replace(found.project, input_dataset_id=ref.name, input_dataset_version=ref.version))
     (failure,) = other.failures()

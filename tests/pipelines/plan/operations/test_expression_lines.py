@@ -142,7 +142,7 @@ def test_an_unknown_column_in_a_selector_is_found_after_it_was_put_in(tmp_path: 
     assert code(tmp_path, "{{A}}", A="nothing = 1") == ["W0207"]
 
 
-def test_a_text_that_is_no_date_fails_when_it_is_computed(tmp_path: Path) -> None:
+def test_a_text_that_is_not_a_date_fails_when_it_is_computed(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError):
         value(tmp_path, "DATE(currency)")
 

@@ -96,7 +96,7 @@ def test_named_columns_are_written_in_their_order(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_columns_that_cannot_be_written_are_told(
+def test_columns_that_cannot_be_written_are_reported(
     tmp_path: Path, columns: str, code: str, message: str, place: str | None
 ) -> None:
     (failure,) = made(tmp_path, WAREHOUSE, f", columns: {columns}").failures()

@@ -240,7 +240,9 @@ def test_an_append_that_means_nothing_is_refused(
         ("dataset_id: budgets", "disabled", "source dataset 'budgets' is disabled"),
     ],
 )
-def test_a_source_that_cannot_be_taken_is_told(tmp_path: Path, source: str, changes: str | None, message: str) -> None:
+def test_a_source_that_cannot_be_used_is_reported(
+    tmp_path: Path, source: str, changes: str | None, message: str
+) -> None:
     file = "datasets/budgets.v1.yml"
     text = (Path(__file__).parents[3] / "data" / "fx" / file).read_text(encoding="utf-8")
     off = {file: text.replace("status: active", "status: disabled")} if changes else None

@@ -86,7 +86,7 @@ def test_each_table_is_opened_where_it_is_first_needed(tmp_path: Path) -> None:
     ]
 
 
-def test_a_plan_is_told_in_words(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+def test_a_plan_is_printed_as_text(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
     found = site(
         tmp_path,
         [
@@ -103,7 +103,7 @@ def test_a_plan_is_told_in_words(tmp_path: Path, golden: Callable[[str, str], No
     golden("plan/pipeline.txt", document.text)
 
 
-def test_a_plan_is_told_as_data(tmp_path: Path) -> None:
+def test_a_plan_is_available_as_data(tmp_path: Path) -> None:
     found = site(tmp_path, [CONVERT, WRITE])
     data = describe_plan(found.plan(), catalog=found.catalog, sizes={"10.fx": 422}).report.to_dict()
     assert json.loads(json.dumps(data)) == data

@@ -128,7 +128,7 @@ def test_a_value_is_stored_in_the_type_of_its_column(tmp_path: Path, column: str
         ("x", "{{NOBODY}}", "W0212", "unknown selector 'NOBODY'"),
     ],
 )
-def test_a_value_that_does_not_fit_is_told_with_its_place(
+def test_a_value_that_does_not_fit_is_reported_with_its_location(
     tmp_path: Path, column: str, expression: str, code: str, message: str
 ) -> None:
     found = made(tmp_path, update(**{column: expression}))
@@ -143,7 +143,7 @@ def test_a_column_name_that_is_none_is_refused(tmp_path: Path) -> None:
     assert made(tmp_path, text).messages()[0][0] in ("W1402", "W1017")
 
 
-def test_names_may_stand_bare_or_behind_the_table_or_the_dataset(tmp_path: Path) -> None:
+def test_names_may_be_bare_or_qualified_with_the_table_or_the_dataset(tmp_path: Path) -> None:
     op = first(made(tmp_path, update(x="amount_local + transactions.amount_local + gl.amount_local")))
     assert op.assignments[0].typed.slots == (("w", "amount_local"),)
 
@@ -191,12 +191,12 @@ def test_later_operations_see_the_columns_of_earlier_ones(tmp_path: Path) -> Non
     assert [f.name for f in found.plan().final.business][-3:] == ["usd", "flag", "y"]
 
 
-def test_a_mistake_is_told_once_however_often_its_column_is_read(tmp_path: Path) -> None:
+def test_a_mistake_is_reported_once_however_often_its_column_is_read(tmp_path: Path) -> None:
     found = made(tmp_path, update(usd="amont * 2"), update(20, x="usd * 2", y="x + usd"), update(30, z="y"))
     assert found.messages() == [("W0207", "unknown column 'amont'")]
 
 
-def test_new_columns_stand_behind_the_business_columns_and_before_the_system_columns(tmp_path: Path) -> None:
+def test_new_columns_are_between_the_business_columns_and_the_system_columns(tmp_path: Path) -> None:
     names = made(tmp_path, update(x="1")).plan().final.schema.names
     assert names[10:12] == ("x", "_row_id")
     assert names[-1] == "_period"
@@ -231,7 +231,7 @@ def test_a_token_inside_a_text_is_plain_text(tmp_path: Path) -> None:
     ("selector", "code"),
     [("currency", "W1406"), ("{{NOBODY}}", "W0212"), ("currency = 1", "W0209"), ("größe = 'ä'", "W0207")],
 )
-def test_a_selector_that_is_no_condition_is_refused(tmp_path: Path, selector: str, code: str) -> None:
+def test_a_selector_that_is_not_a_condition_is_refused(tmp_path: Path, selector: str, code: str) -> None:
     assert [c for c, _ in made(tmp_path, update(selector=selector, x="1")).messages()] == [code]
 
 
@@ -293,7 +293,7 @@ def test_lookups_that_lead_back_are_refused(tmp_path: Path) -> None:
     assert found.messages() == [("W1212", "lookup 'customer.country.back' leads back to dataset customers v1")]
 
 
-def test_a_lookup_whose_dataset_is_disabled_is_told_when_it_is_used(tmp_path: Path) -> None:
+def test_a_lookup_whose_dataset_is_disabled_is_reported_when_it_is_used(tmp_path: Path) -> None:
     off = nested(**{"datasets/customers.yml": CUSTOMERS.replace("status: active", "status: disabled")})
     assert made(tmp_path, update(x="1"), changes=off).failures() == ()
     found = made(tmp_path, update(x="customer.id"), changes=off)

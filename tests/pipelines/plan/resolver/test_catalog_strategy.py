@@ -114,7 +114,7 @@ def test_an_unknown_token_in_parameters_or_headers_is_refused(key: str) -> None:
         ("table", (None, "orders", "gl", "parquet")),
     ],
 )
-def test_the_service_says_where_the_data_lies(
+def test_the_service_returns_where_the_data_is(
     service: tuple[str, list[dict[str, Any]]], answer: str, found: tuple[str | None, ...]
 ) -> None:
     url, calls = service
@@ -149,7 +149,7 @@ def test_a_post_carries_its_parameters_as_json_and_the_token_as_header(
         ("moved", "302"),
     ],
 )
-def test_an_answer_that_helps_nobody_is_told(service: tuple[str, list[dict[str, Any]]], answer: str, part: str) -> None:
+def test_an_invalid_response_is_reported(service: tuple[str, list[dict[str, Any]]], answer: str, part: str) -> None:
     url, calls = service
     with pytest.raises(ResolutionError) as caught:
         request_location(location(f"{url}/{answer}"), Path())
@@ -165,7 +165,7 @@ def test_only_web_addresses_are_asked(endpoint: str) -> None:
         request_location(location(endpoint), Path())
 
 
-def test_a_service_that_is_not_there_is_told() -> None:
+def test_a_service_that_cannot_be_reached_is_reported() -> None:
     with pytest.raises(ResolutionError) as caught:
         request_location(location("http://127.0.0.1:9/x"), Path(), timeout=1)
     assert caught.value.code == "W1313"

@@ -55,7 +55,7 @@ def test_the_order_follows_the_days_whatever_the_names() -> None:
     assert expanded("month", "FY26-Q1", calendar) == ["zz", "aa"]
 
 
-def test_days_that_no_child_covers_are_told() -> None:
+def test_days_that_no_child_covers_are_reported() -> None:
     calendar = fiscal(("M1", "2025-07-01", "2025-07-31"), ("M3", "2025-09-01", "2025-09-30"))
     path = PathStrategy(datasource="files", path="{{period}}.csv")
     main = table()
@@ -100,7 +100,7 @@ def test_a_period_without_children_and_one_without_a_parent_are_errors() -> None
         expanded("year", "FY27-Q1", calendar)
 
 
-def test_a_failed_expansion_is_told_in_the_account() -> None:
+def test_a_failed_expansion_is_part_of_the_diagnostic() -> None:
     main = table()
     with pytest.raises(ResolutionError) as caught:
         resolve_table(

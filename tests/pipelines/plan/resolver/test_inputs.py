@@ -23,7 +23,7 @@ def printed(root: Path, path: str = "in") -> InputPrint:
     return fingerprint_inputs(read_of(dataset(), known).locations, known, root)
 
 
-def test_files_are_told_by_size_and_hash(tmp_path: Path) -> None:
+def test_files_are_identified_by_size_and_hash(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "b.csv").write_bytes(b"abc")
     (tmp_path / "in" / "a.csv").write_bytes(b"")
@@ -45,7 +45,7 @@ def test_files_are_told_by_size_and_hash(tmp_path: Path) -> None:
     assert changed.startswith("in/b.csv changed: 3 bytes, ba7816bf8f01 -> 3 bytes, ")
 
 
-def test_large_files_are_told_by_size_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_identified_by_size_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "HASHED_UP_TO", 2)
     (tmp_path / "in").write_bytes(b"abc")
     os.utime(tmp_path / "in", ns=(7, 7))
@@ -79,7 +79,7 @@ def test_tables_and_remote_paths_are_named(tmp_path: Path) -> None:
         ("delta", {"storage_options": "x"}, "W1004", "names and values"),
     ],
 )
-def test_options_that_mean_nothing_are_told(type: str, options: dict[str, Any], code: str, part: str) -> None:
+def test_options_without_effect_are_reported(type: str, options: dict[str, Any], code: str, part: str) -> None:
     (found,) = check_datasource(source(type, **options))
     assert found.code == code
     assert part in found.help

@@ -44,7 +44,7 @@ def test_the_default_of_the_workspace_goes_before_one_that_calls_itself_so() -> 
     assert (found.id, found.source) == ("own", "system_default")
 
 
-def test_the_version_of_the_resolver_is_told() -> None:
+def test_the_version_of_the_resolver_is_reported() -> None:
     newer = resolver(id="main", version=4)
     assert choose_resolver(dataset(), None, catalog(MAIN, newer, default="main")).version == 4
 

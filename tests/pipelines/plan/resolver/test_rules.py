@@ -21,7 +21,7 @@ def matching(when: str, period: str = "2026-01", name: str = "orders") -> bool:
     return found.locations[0].rule_name == "asked"
 
 
-def test_the_first_rule_that_holds_decides_and_each_rule_is_told() -> None:
+def test_the_first_rule_that_holds_decides_and_each_rule_is_reported() -> None:
     found = resolve(
         resolver(
             rule("never", "FALSE"),
@@ -162,7 +162,7 @@ def test_a_table_strategy_names_schema_and_table() -> None:
     assert str(at) == "sales.orders_2026"
 
 
-def test_every_template_problem_of_a_rule_is_told_at_once() -> None:
+def test_every_template_problem_of_a_rule_is_reported_at_once() -> None:
     strategy = TableStrategy(datasource="pg", table="{{tabel_name}}", schema="{{YYY}}")
     with pytest.raises(ResolutionError) as caught:
         resolve(resolver(rule("db", strategy=strategy)))

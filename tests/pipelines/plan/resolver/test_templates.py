@@ -44,7 +44,7 @@ def test_every_token_is_known_for_a_month() -> None:
         ("2026-W01", "YYYY", "a week has no YYYY"),
     ],
 )
-def test_a_token_that_the_level_lacks_is_told(period: str, token: str, message: str) -> None:
+def test_a_token_that_the_level_lacks_is_reported(period: str, token: str, message: str) -> None:
     at = GREGORIAN.parse(period)
     tokens = tokens_for(dataset(), table(), at, datasource_id="files")
     with pytest.raises(ResolutionError) as caught:
@@ -67,7 +67,7 @@ def test_a_token_that_the_level_lacks_is_told(period: str, token: str, message: 
         ("YYYY}}x", "'}}' has no matching '{{'", "{{YYYY}}"),
     ],
 )
-def test_unknown_and_malformed_tokens_are_told_with_their_place(template: str, message: str, help: str) -> None:
+def test_unknown_and_malformed_tokens_are_reported_with_their_location(template: str, message: str, help: str) -> None:
     with pytest.raises(ResolutionError) as caught:
         render(template, JANUARY, kind="path", at=Source.whole(template, "r.yml"))
     assert caught.value.code == "W1310"
@@ -77,7 +77,7 @@ def test_unknown_and_malformed_tokens_are_told_with_their_place(template: str, m
     assert [d.message for d in check_template(template)][:1] == [caught.value.message]
 
 
-def test_all_problems_of_a_template_are_told_each_at_its_place() -> None:
+def test_all_problems_of_a_template_are_reported_each_at_its_location() -> None:
     template = "{{ONE}}/{{YYYY}}/{{TWO}}"
     with pytest.raises(ResolutionError) as caught:
         render(template, JANUARY, kind="path", at=Source.whole(template))

@@ -55,7 +55,7 @@ def test_a_quarter_of_2026_is_three_files_of_the_lake() -> None:
 
 @pytest.mark.parametrize("period", ["2019-03", "2024-Q4", "2026", "2026-01-15"])
 @pytest.mark.parametrize("name", ["customers", "products"])
-def test_reference_tables_lie_in_the_database_in_every_period(name: str, period: str) -> None:
+def test_reference_tables_are_in_the_database_in_every_period(name: str, period: str) -> None:
     (at,) = located(name, period)
     assert (at.datasource_id, at.schema, at.table, at.path) == ("ds-postgres", "reference", name, None)
 

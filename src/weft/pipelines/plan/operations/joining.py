@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from weft.core.types import BOOLEAN, Field, Schema
 from weft.errors import JoinSpecError, WeftError
-from weft.expr import Expr, Ref, map_children, render
+from weft.expr import Expr, Ref, map_children
 from weft.joins.choose import Choice, choose
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.resolved import ResolvedJoin
@@ -98,7 +98,7 @@ def as_predicate(residual: Expr, alias: str, slot_of: Callable[[Ref], Slot]) -> 
         return Ref("left", column_name(slot))
 
     try:
-        return ExpressionPredicate(render(renamed(residual), dialect="fragment"))
+        return ExpressionPredicate.of_tree(renamed(residual))
     except JoinSpecError as problem:
         help = "assign it to a column in an earlier operation"
         raise JoinSpecError(problem.message, help=help) from problem
