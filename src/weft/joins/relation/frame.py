@@ -15,9 +15,12 @@ from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import check_one_session, functions_of, schema_of
 from weft.joins.explain import JoinExplanation, explain_resolved
+from weft.joins.picture import Picture
 from weft.joins.spark.failures import coded_errors
+from weft.joins.spark.matches import collect_timeline
 from weft.joins.spark.stats import is_sorted
 from weft.joins.spark.streams import check_not_streaming
+from weft.joins.timeline import draw_timeline
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +47,7 @@ class JoinLineage:
     choice: Choice
     left_ordering: Ordering = ()
     natural: bool = False
+    inputs: tuple[DataFrame, DataFrame] | None = None
 
     def explain(self) -> JoinExplanation:
         """Return the explanation of the join."""
@@ -394,7 +398,7 @@ def _sort_pair(column: object) -> tuple[str, bool]:
 
 
 class Actions(Frame):
-    """``count``, ``collect``, ``head``, ``show``, ``to_pandas`` and ``to_arrow``.
+    """``count``, ``collect``, ``head``, ``show``, ``to_pandas``, ``to_arrow`` and ``plot_matches``.
 
     ``.df`` has the actions of Spark.  A broken promise raises Spark's own exception there; inside
     `weft.coded_errors` it raises the error of Weft.
@@ -454,3 +458,37 @@ class Actions(Frame):
         check_not_streaming(self.df, "to_arrow")
         with coded_errors():
             return self.df.toArrow()
+
+    def plot_matches(self, where: Column | str | None = None, *, keys: int = 3, rows: int = 20) -> Picture:
+        """Run a job and return a picture of the matches of this join: both timelines, and a line for each match.
+
+        Filled marks have a match and empty ones have none.  A tolerance or bounds are shaded.
+
+        ``trades.natural_asof(quotes, order="ts").plot_matches("symbol = 'A'").savefig("matches.svg")``
+
+        Parameters
+        ----------
+        where
+            Only left rows that satisfy this condition: an expression or a boolean Spark Column over the columns of the
+            left side.  None (default) takes all.
+        keys
+            How many keys are drawn, in their order; 3 by default.
+        rows
+            How many left rows of each key are drawn, in the order of time; 20 by default.
+        """
+        _a_count(keys, "plot_matches(keys=)", least=1)
+        _a_count(rows, "plot_matches(rows=)", least=1)
+        if self.lineage is None or self.lineage.inputs is None:
+            raise ArgumentError(
+                "plot_matches: this relation is not the result of one join, or was changed after it",
+                help="call it on the relation that the join returned: only filter, limit and order_by keep its lineage",
+            )
+        left, right = self.lineage.inputs
+        for df in (left, right):
+            check_not_streaming(df, "plot_matches")
+        join, spec = self.lineage.resolved, self.lineage.spec
+        if where is not None:
+            source = replace(self, df=left, schema=join.left, ordering=(), lineage=None)
+            left = source.filter(where).df
+        with coded_errors():
+            return draw_timeline(collect_timeline(left, right, join, str(spec), keys=keys, rows=rows))

@@ -26,7 +26,6 @@ _HELP = {
     "NUMERIC_VALUE_OUT_OF_RANGE": "give the column a wider type, or ROUND the value",
     "CAST_INVALID_INPUT": "correct the value, or exclude its row before the CAST: a DELETE operation, or a selector",
 }
-_ALIAS = re.compile(r"Join '([^']+)'")
 
 
 class OperationFailedError(Exception):
@@ -91,11 +90,11 @@ def _wrapped(failure: BaseException, where: str) -> RunError:
 
 def operation_of(error: WeftError, operations: Sequence[ResolvedOperation]) -> int | None:
     """Return the operation that a failed step of several is attributed to: the one with the join, else the last."""
-    if isinstance(error, RuntimeJoinError) and (match := _ALIAS.search(error.message)):
+    if isinstance(error, RuntimeJoinError) and error.alias:
         for op in operations:
             steps: tuple[Any, ...] = () if not hasattr(op, "lookups") else op.lookups
             if isinstance(op, ResolvedUpdate):
                 steps = (*steps, *op.joins)
-            if any(step.alias == match[1] for step in steps):
+            if any(step.alias == error.alias for step in steps):
                 return op.seq
     return operations[-1].seq if operations else None
