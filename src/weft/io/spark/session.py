@@ -259,11 +259,15 @@ def _classic(settings: SparkSettings, root: Path) -> Session:
     # The settings of weft.yml override the defaults, but not those that the results depend on.
     for key, value in {**conf, **dict(settings.conf), **OURS}.items():
         builder = builder.config(key, value)
-    # PySpark imports pandas, numpy and pyarrow with its first call into the JVM: a second, in which this waits for it.
-    early = Thread(target=importlib.import_module, args=("pyspark.testing.utils",), daemon=True)
-    early.start()
+    Thread(target=_import_early, daemon=True).start()
     with _logged(root / LOG):
         return Session(builder.getOrCreate(), owned=True)
+
+
+def _import_early() -> None:
+    """Import what PySpark imports with its first call into the JVM, while the JVM starts: with pandas, a second."""
+    with suppress(Exception):  # the import that needs it raises it again
+        importlib.import_module("pyspark.testing.utils")
 
 
 def worker_python(settings: SparkSettings) -> str:
