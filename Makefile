@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check docs test-spark-versions coverage constraints release kafka bench bench-quick bench-streams bench-peers bench-flink golden fix clean
+.PHONY: help setup demo test quick check docs test-spark-versions coverage constraints release kafka bench bench-quick bench-streams bench-peers bench-flink coming-from golden fix clean
 .SUFFIXES:
 
 VENV := .venv
@@ -8,6 +8,7 @@ READY := $(VENV)/.ready
 CAN_RUN := $(VENV)/.can-run
 PEERS := bench/.venv-peers
 FLINK := bench/.venv-flink
+DBT := bench/.venv-dbt
 PROCESSES := 2
 
 help: ## list the targets
@@ -91,6 +92,17 @@ $(FLINK)/.ready: bench/peers/flink-requirements.txt | $(READY)
 		$(PY) -m venv --clear $(FLINK) && $(FLINK)/bin/python -m pip install --quiet --disable-pip-version-check -r $<; \
 	fi
 	@touch $@
+
+$(DBT)/.ready: bench/peers/dbt-requirements.txt | $(READY)
+	@if command -v uv >/dev/null; then \
+		uv venv --quiet --clear --python $(PY) $(DBT) && uv pip install --quiet --python $(DBT)/bin/python -r $<; \
+	else \
+		$(PY) -m venv --clear $(DBT) && $(DBT)/bin/python -m pip install --quiet --disable-pip-version-check -r $<; \
+	fi
+	@touch $@
+
+coming-from: setup $(FLINK)/.ready $(DBT)/.ready ## run the pages of docs/coming_from with Flink and dbt too, which have environments of their own
+	@$(PY) -m pytest -q tests/test_coming_from.py
 
 golden: setup ## rewrite the golden texts, then show what changed
 	@$(PY) -m pytest -q -m golden --rewrite-golden

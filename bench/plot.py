@@ -16,6 +16,7 @@ import matplotlib as mpl
 mpl.use("svg")
 
 from matplotlib import pyplot as plt
+from matplotlib.lines import Line2D
 from report import RESULTS, loaded
 from targets import Results, median
 
@@ -61,12 +62,10 @@ def ratios(axes: Any, results: Results) -> None:
     axes.set_xticks(ticks, [f"{t:g}x" for t in ticks])
     axes.minorticks_off()
     marks = [
-        plt.Line2D([], [], color=color, marker=mark, ls="", ms=8, mec="white", label=label)
+        Line2D([], [], color=color, marker=mark, ls="", ms=8, mec="white", label=label)
         for label, color, mark in STYLES.values()
     ]
-    marks.append(
-        plt.Line2D([], [], color=INK, marker=">", ls="", ms=9, mfc="white", mew=1.6, label="was stopped there")
-    )
+    marks.append(Line2D([], [], color=INK, marker=">", ls="", ms=9, mfc="white", mew=1.6, label="was stopped there"))
     axes.legend(handles=marks, loc="upper center", bbox_to_anchor=(0.42, -0.09), ncol=3, frameon=False, fontsize=9)
 
 

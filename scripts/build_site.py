@@ -26,7 +26,7 @@ Nav = list[dict[str, Any]]
 
 _HEADING = re.compile(r"^# (?P<title>.+)$", re.MULTILINE)
 _LINK = re.compile(r"(?P<before>\]\()(?P<path>[^)\s#:]+)(?P<after>(?:#[^)\s]*)?\))")
-_MARKED_FENCE = re.compile(r"^(?P<fence>`{3,}\w+) raises W\d{4}$", re.MULTILINE)
+_MARKED_FENCE = re.compile(r"^(?P<fence>`{3,}\w+) (?:raises W\d{4}|(?P<tool>[\w./-]+))$", re.MULTILINE)
 _FENCED = re.compile(r"^(?P<fence>`{3,}).*?^(?P=fence)$", re.MULTILINE | re.DOTALL)
 
 
@@ -93,8 +93,8 @@ def in_nav(nav: Nav) -> Iterator[str]:
 
 
 def adapt(page: str, text: str) -> str:
-    """Return a page as the generator reads it: links lead to where the copies are, and fences carry a language only."""
-    text = _MARKED_FENCE.sub(r"\g<fence>", text)
+    """Return a page as the generator reads it: links lead to where the copies are, and the mark of a fence is its title."""
+    text = _MARKED_FENCE.sub(lambda m: m["fence"] + (f' title="{m["tool"]}"' if m["tool"] else ""), text)
     parts = []
     end = 0
     for block in _FENCED.finditer(text):

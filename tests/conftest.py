@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from installs import Environment, build_wheel, empty_environment
 from weft.io.spark.session import installed_jars
 
 if TYPE_CHECKING:
@@ -148,6 +149,15 @@ def any_spark(request: pytest.FixtureRequest) -> SparkSession:
     """Return each kind of session in turn."""
     session: SparkSession = request.getfixturevalue("spark" if request.param == "classic" else "connect")
     return session
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Return an environment with the wheel and what the wheel asks for."""
+    wheel = build_wheel(tmp_path_factory.mktemp("wheel"))
+    made = empty_environment(tmp_path_factory.mktemp("plain") / "env", wheel)
+    made.install(str(wheel))
+    return made
 
 
 @pytest.fixture

@@ -48,10 +48,24 @@ class Environment:
         code = "from importlib.metadata import distributions; print(*(d.metadata['Name'] for d in distributions()))"
         return set(self.run("python", "-c", code).stdout.lower().split())
 
+    def copy(self, folder: Path) -> Environment:
+        """Return a copy whose programs run its own Python; packages are shared until one changes."""
+
+        def link_packages(source: str, target: str) -> None:
+            is_package = "site-packages" in Path(source).parts
+            (os.link if is_package else shutil.copy2)(source, target)
+
+        shutil.copytree(self.folder, folder, symlinks=True, copy_function=link_packages)
+        mine, its = (str(place / "bin" / "python").encode() for place in (self.folder, folder))
+        for program in (folder / "bin").iterdir():
+            text = b"" if program.is_symlink() else program.read_bytes()
+            if text.startswith(b"#!"):
+                program.write_bytes(text.replace(mine, its, 1))
+        return Environment(folder, self.wheel)
+
     def with_extra(self, extra: str, folder: Path) -> Environment:
-        """Return a copy of this environment to which an extra was added; files are shared until one changes."""
-        shutil.copytree(self.folder, folder, symlinks=True, copy_function=os.link)
-        copy = Environment(folder, self.wheel)
+        """Return a copy of this environment to which an extra was added."""
+        copy = self.copy(folder)
         copy.install(f"weft[{extra}] @ {self.wheel.as_uri()}")
         return copy
 
@@ -64,7 +78,7 @@ class Environment:
         """
         settings = {name: os.environ[name] for name in _KEPT if name in os.environ}
         path = os.pathsep.join(map(str, (first or self.programs, settings["PATH"])))
-        # Programs are started through Python: the first line of those in a copy names the original.
+        # Started through Python: the first line of a program in a deep folder is longer than systems read.
         start = [self.programs / "python"] + ([] if program == "python" else ["-m", program])
         ran = subprocess.run(
             [*start, *words],
@@ -88,6 +102,16 @@ def build_wheel(folder: Path) -> Path:
         _run_or_stop([*pip, "-w", str(folder), str(ROOT)])
     (wheel,) = folder.glob("weft-*.whl")
     return wheel
+
+
+def build_sdist(folder: Path) -> Path:
+    """Return the source distribution of this source tree, built in `folder`."""
+    if shutil.which("uv"):
+        _run_or_stop(["uv", "build", "--quiet", "--sdist", "--out-dir", str(folder), str(ROOT)])
+    else:
+        _run_or_stop([sys.executable, "-m", "build", "--sdist", "--outdir", str(folder), str(ROOT)])
+    (sdist,) = folder.glob("weft-*.tar.gz")
+    return sdist
 
 
 def empty_environment(folder: Path, wheel: Path) -> Environment:

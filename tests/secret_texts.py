@@ -70,6 +70,23 @@ ADDRESSES = (
     # YAML
     "password: !!str SECRET", "password: &pw SECRET", "passwords: [SECRET, x]", "api key: SECRET", "Client Secret: SECRET", r'"p\u0061ssword": SECRET', r'"pass\x77ord": "SECRET"',
     "connect(user='ann', password='SECRET', host='db')", "PGPASSWORD=SECRET psql", "token=SECRET", "dapi0123456789abcdef0123456789abcdef SECRET".replace(" SECRET", " token=SECRET"),
+    # without a scheme, a host or an @; a password where a port is expected
+    "ann:SECRET@db:5432/gl", "ann:SECRET@db/gl", "postgresql:ann:SECRET@db/gl", "postgresql:/ann:SECRET@db/gl", "postgresql://ann:SECRET/gl", "postgresql://ann:SECRET:5432/gl",
+    "postgresql://ann:SECRET", "postgresql://ann:@SECRET@db/gl", "jdbc:oracle:thin:u/SECRET", 'jdbc:oracle:thin:"U"/"SECRET"@//db/gl', "jdbc:oracle:thin:u /SECRET@db", "oracle:thin:u/SECRET@db",
+    "https://xSECRET8a7b6c5d4e@catalog/v1", "https://hooks.slack.com/services/T000/B000/SECRET",
+    # blanks and braces in the settings of drivers
+    "jdbc:sqlserver://db;user=sa;password=my SECRET;encrypt=true", "jdbc:postgresql://db/gl?user=ann&password=my SECRET&x=1", "jdbc:sqlserver://db;user=sa;pwd={a}}bSECRET};x=y",
+    "jdbc:postgresql://db/gl?user=ann&password =SECRET", "jdbc:h2:file:/x;CIPHER=AES;PASSWORD=file SECRET;x=y", "host=db password = SECRET user=ann", "jdbc:teradata://db/LOGDATA=SECRET,USER=u",
+    "host=db password\u00a0=\u00a0SECRET",
+    # names with a typo, in other languages, and other names
+    "pasword: SECRET", "kafka.sasl.passwrod=SECRET", "passwort: SECRET", "fs.s3a.secrt.key=SECRET", "client_sercet: SECRET", "kennwort=SECRET", "contraseña: SECRET", "senha=SECRET", "mot_de_passe: SECRET",
+    "x-functions-key: SECRET", "Cookie: session=SECRET; path=/", "Set-Cookie: sid=SECRET; HttpOnly", "'kafka.delegation.token.hmac'='SECRET'", "'kafka.sasl.oauthbearer.jwt' = 'SECRET'",
+    # a missing blank, and settings in a line of text
+    "options:\n  password:SECRET", "minio at h:9000, access_key: SECRET, region: x", "{password: 'SECRET", "password: # from the portal\n  SECRET",
+    # Python, XML, SQL
+    '.option("password", "SECRET")', "spark.conf.set('fs.s3a.secret.key', 'SECRET')", "{'password': b'SECRET'}", "Login(password=b'SECRET')", "{'password': SecretStr('SECRET')}", '"password": ["SECRET"]',
+    "<password>SECRET</password>", "<property><name>fs.s3a.secret.key</name>\n  <value>SECRET</value></property>", "ALTER ROLE ann PASSWORD 'SECRET'", "CREATE USER ann IDENTIFIED BY 'SECRET'",
+    "-----BEGIN PGP PRIVATE KEY BLOCK-----\nSECRET\n-----END PGP PRIVATE KEY BLOCK-----",
 )  # fmt: skip
 
 ORDINARY = (
@@ -95,6 +112,11 @@ ORDINARY = (
     "use --password to set it", "--password is deprecated", "--token needs a value", "-- password of the user", "--keep offsets --fresh", "fs.s3a.secret.key is not set", "spark.ssl.keyPassword has no value",
     "SELECT a.b.password pw FROM a", "columns 'password' 'name'", "sk-learn-pipeline-2024-version", "npm_config_registry", "hf_total_amount_by_region_and_month_1", "ASIA and AKIA", "task-force-one-2024-Report",
     "MIA\\xylophone C:\\users\\x41", "'kafka.sasl.password' = '${KAFKA_PASSWORD}'", "'topic' = CONCAT('a', 'b')", "'x.token' = '${env:TOKEN}'", "the api key is missing", "{key: a, value: b}",
+    # what resembles an address, a typo or a call
+    "postgresql://host:port/db", "postgresql://<host>:<port>/<db>", "jdbc:postgresql://{{host}}:{{port}}/gl", "http://${HOST}:${PORT}/x", "file://C:/data", "image:tag@sha256:0a1b/x", "https://ann@catalog/v1",
+    "https://reporting-team@example.com/", "a passport, a keyword and the sector", "it was passed: 5", "unexpected token: 'a1'", "wrong password: Try again",
+    ".option('path', 'a1')", "withColumn('password', 'x')", "GROUP BY (token, region)", "columns ('password', 'name')", "cookies: enabled", "spread over oracle:thin clients",
+    "see jdbc:oracle:thin:@db", "user=ann and more; then stop", "10:30 ann@host:80/x", "region: x1, token_id: y2",
     "allow_empty_password=false", "password_file=/run/secrets/x", "12:30:05 ann@host", "mailto:ann@example.com", "git@github.com:org/repo.git",
 )  # fmt: skip
 
@@ -116,7 +138,7 @@ YAML_OPTIONS = (
     "passwords: [SECRET, x]", "passwords: [x, [SECRET]]", "passwords:\n      - x\n      - SECRET", "api key: SECRET", "'Client Secret': SECRET", "? password\n    : SECRET", "password: |\n      x\n      SECRET",
     "password: >-\n      x\n      SECRET", 'password: "SEC\\\n      RET"', "properties: [{name: password, value: SECRET}]", "properties:\n      - name: password\n        value: SECRET",
     "properties:\n      - value: SECRET\n        name: password", "properties: {value: SECRET, key: fs.s3a.secret.key}", r'address: "postgresql://ann:p\x40 SECRET@db/gl"',
-    "address: postgresql://ann:SECRET\n      more@db/gl", "storage_options: {fs.azure.sas.c.acct: SECRET}", "masterKey: SECRET", "x: AKIAIOSFODNN7EXAMPLE:SECRET",
+    "address: postgresql://ann:SECRET\n      more@db/gl", "password: {value: SECRET}", "password: {value: [SECRET]}", "password:\n      is: SECRET\n      of: ann", "storage_options: {fs.azure.sas.c.acct: SECRET}", "masterKey: SECRET", "x: AKIAIOSFODNN7EXAMPLE:SECRET",
 )  # fmt: skip
 
 

@@ -84,7 +84,7 @@ DOCUMENTS = tuple(advice for page in PAGES if page.name != "CHANGELOG.md" for ad
 
 # Commands: in a sentence they are in backticks, elsewhere they are the whole text.
 _TICKED = re.compile(r"`weft ([^`]+)`")
-_WHOLE = re.compile(r"\s*(?:\$ )?weft (?=[a-z])([^`#&]+)(?:&&.*)?")
+_WHOLE = re.compile(r"\s*(?:\$ )?weft (?=[a-z])([^`#&]+?)(?:(?:&&| \| ).*)?")
 _INSIDE = re.compile(
     r"(?<![\w`./'-])weft (?:init|validate|plan|runs?|preview|rerun|test|doctor|explain|stream|connectors)\b"
 )

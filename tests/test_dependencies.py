@@ -24,6 +24,7 @@ _OLDEST = re.compile(r">=([0-9.]+)")
 BROUGHT = {"py4j": "pyspark", "pydantic_core": "pydantic"}
 # Modules of extras and the only files that may import them; each asks for the module when it is needed, and refuses without it.
 OF_EXTRAS = {
+    "polars": ("polars", {"weft.joins.relation.frame"}),
     "psycopg": ("postgres", {"weft.io.spark.database", "weft.pipelines.run.tables"}),
     "deltalake": ("delta", {"weft.io.spark.lakehouse"}),
     "pyiceberg": ("iceberg", {"weft.io.spark.lakehouse"}),
@@ -78,7 +79,7 @@ def test_extras_declare_what_is_asked_for_when_it_is_needed() -> None:
     for name, (extra, _) in OF_EXTRAS.items():
         assert name in {distribution(text) for text in extras[extra]}
     # Requirements that were written before these packages moved into the core.
-    assert extras["arrow"] == extras["testing"] == []
+    assert extras["arrow"] == extras["pipelines"] == extras["testing"] == []
 
 
 def test_the_doctor_asks_for_the_releases_that_the_install_asks_for() -> None:

@@ -122,7 +122,9 @@ def check(example: Example, names: dict[str, Any], *, rewrite: bool = False) -> 
         example.page.write_text(text[: at.end()] + printed + rest, encoding="utf-8")
 
 
-EXAMPLES = [e for page in PAGES for e in examples(page, page.read_text(encoding="utf-8"))]
+# `test_coming_from`, `test_tutorials` and `test_howto` run those pages.
+OWN = [page for page in PAGES if page.parent.name not in ("coming_from", "tutorials", "howto")]
+EXAMPLES = [e for page in OWN for e in examples(page, page.read_text(encoding="utf-8"))]
 PURE = [pytest.param(e, id=e.name) for e in EXAMPLES if not e.uses_spark]
 SPARK = [pytest.param(e, id=e.name) for e in EXAMPLES if e.uses_spark]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from installs import ROOT, Environment, build_wheel, empty_environment
+from installs import ROOT, Environment
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-NAMES_ONLY = ("arrow", "testing")
+NAMES_ONLY = ("arrow", "pipelines", "testing")
 # The one that `make setup` installs, and in which all other tests run.
 DEVELOPMENT = "dev"
 
@@ -37,15 +37,6 @@ CREATE STREAM parcels (id STRING, at TIMESTAMP) WITH ('path'='parcels', 'format'
 CREATE STREAM sent WITH ('path'='out/sent', 'format'='csv') AS
 SELECT o.id, p.at AS sent_at FROM orders o JOIN parcels p ON o.id = p.id WITHIN '1 hour';
 """
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """Return an environment with the wheel and what the wheel asks for."""
-    wheel = build_wheel(tmp_path_factory.mktemp("wheel"))
-    made = empty_environment(tmp_path_factory.mktemp("plain") / "env", wheel)
-    made.install(str(wheel))
-    return made
 
 
 @pytest.fixture

@@ -84,6 +84,7 @@ LATE: dict[str, frozenset[str]] = {
     "weft.streams": frozenset({"weft.streams.api"}),
     "weft.expr": frozenset({"weft.expr.read"}),  # the parser, when a text is read
     "weft.expr.spark.frames": frozenset({COMPUTED}),  # classic or Connect, as the frame at hand
+    "weft.joins.relation.frame": frozenset({COMPUTED}),  # packages of extras
     "weft.io.spark.connector": frozenset({COMPUTED}),  # the Spark half that a connector registers
     "weft.io.spark.lakehouse": frozenset({COMPUTED}),  # optional packages
     "weft.io.spark.files": frozenset({"pyarrow.parquet"}),
@@ -496,8 +497,9 @@ def code_lines(text: str) -> list[tuple[int, str]]:
     tree = ast.parse(text)
     left_out: set[int] = set()
     for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Import | ast.ImportFrom) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        ):
             left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     lines = ((number, line.strip()) for number, line in enumerate(text.splitlines(), start=1))
     return [(n, line) for n, line in lines if line and not line.startswith("#") and n not in left_out]

@@ -48,8 +48,10 @@ BESIDES = (
     "JoinPredicate",
     "JoinSpecError",
     "JoinTypeError",
+    "MatchCounts",
     "MatchStats",
     "NoJoinKeysError",
+    "Picture",
     "SessionMismatchError",
     "StreamError",
     "StreamPlanError",
@@ -60,6 +62,10 @@ BESIDES = (
     "coded_errors",
     "contract_failure",
     "inspect_keys",
+    "inspect_matches",
+    "read_csv",
+    "read_parquet",
+    "read_table",
     "streams",
 )
 JOINS = (

@@ -37,7 +37,10 @@ STORE = "postgresql://ann@127.0.0.1:1/gl?connect_timeout=1&sslpassword=SECRET&pa
 
 
 def test_there_are_enough_written_addresses() -> None:
-    assert len(set(ADDRESSES)) >= 90
+    page = (Path(__file__).parents[1] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    assert f"{len(set(ADDRESSES))} ways to write one are masked" in page
+    assert f"{len(set(ORDINARY))} ordinary texts stay as they are" in page
+    assert f"in YAML ({len(YAML_OPTIONS)} spellings) and in streaming SQL ({len(SQL_OPTIONS)} spellings)" in page
     assert all(SECRET in plant(text) for text in ADDRESSES)
 
 
@@ -184,7 +187,7 @@ def test_a_later_syntax_error_shows_no_secret(option: str) -> None:
 
 
 def test_the_other_options_of_yaml_are_shown() -> None:
-    text = "a: [{name: password, type: string}, {name: id, value: 7}]\npassword: ${PASSWORD}\npass_count: 5\ncredential_ref: env:X\n"
+    text = "secrets: {file: /run/secrets/db}\na: [{name: password, type: string}, {name: id, value: 7}]\npassword: ${PASSWORD}\npass_count: 5\ncredential_ref: env:X\n"
     root = compose(text)
     assert isinstance(root.text, UserText)
     assert root.text.secrets == []
@@ -338,3 +341,13 @@ def test_a_value_whose_closing_quote_is_missing_is_masked_to_its_end(quote: str)
 def test_a_name_that_is_encoded_several_times_is_still_the_name_of_a_secret(name: str) -> None:
     assert is_secret_name(name)
     assert redact(f"jdbc:x://db/gl?{name}=hunter2") == f"jdbc:x://db/gl?{name}=***"
+
+
+@pytest.mark.parametrize("word", ["password", "secret"])
+def test_the_name_of_a_secret_with_one_typo_is_still_one(word: str) -> None:
+    missing = {word[:i] + word[i + 1 :] for i in range(len(word))}
+    swapped = {word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1)}
+    other = {word[:i] + letter + word[i + after :] for i in range(len(word)) for letter in "akz" for after in (0, 1)}
+    for typo in missing | swapped | other:
+        assert redact(f"kafka.sasl.{typo}=hunter2") == f"kafka.sasl.{typo}=***"
+        assert redact(f"{{{typo}: hunter2}}") == f"{{{typo}: ***}}"

@@ -145,6 +145,9 @@ def test_a_page_is_adapted_outside_its_code() -> None:
     assert build_site.adapt("benchmarks.md", text) == (
         "[a](CONTRIBUTING.md#x) [b](joins.md)\n```python\n[c](../CHANGELOG.md)\n```\n[d](bench/results/temporal.svg)\n"
     )
+    assert build_site.adapt("a.md", "```python pandas\n1\n```\n```json a/1.json\n2\n```\n```\n3 4\n```\n") == (
+        '```python title="pandas"\n1\n```\n```json title="a/1.json"\n2\n```\n```\n3 4\n```\n'
+    )
     assert build_site.adapt("CONTRIBUTING.md", "[a](docs/joins.md) [b](https://x.org/a.md)") == (
         "[a](joins.md) [b](https://x.org/a.md)"
     )

@@ -243,9 +243,13 @@ class DurationError(WeftError, ValueError):
 
 
 class PeriodError(WeftError, ValueError):
-    """An unknown period, or an invalid calendar."""
+    """An unknown period, or an invalid calendar.
+
+    `about` has for each finding about a calendar the level or period that is invalid, or an empty string.
+    """
 
     default_code = "W0401"
+    about: tuple[str, ...] = ()
 
 
 class CaseFileError(WeftError, ValueError):
@@ -277,9 +281,13 @@ class ActivationError(WeftError, ValueError):
 
 
 class RuntimeJoinError(WeftError, ValueError):
-    """An invalid join of an operation."""
+    """An invalid join of an operation.
+
+    `alias` is that of the join when the data of a run made it fail.
+    """
 
     default_code = "W1206"
+    alias: str = ""
 
 
 class ResolutionError(WeftError, ValueError):

@@ -14,6 +14,7 @@ Text that only mentions such names ("option 'password' looks like a secret", ``o
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 
 MASK = "***"
@@ -23,23 +24,51 @@ Span = tuple[int, int]
 # Most texts contain none of these, and searching them with all the patterns below would take most of the time.
 _TRIGGER = re.compile(
     r"(?i)//|jdbc:|pass|pwd|\bpw\b|secret|token|key|cred|jaas|sig|sas|auth|bearer|basic|-----BEGIN|%[0-9a-f]{2}|\\[xu]"
+    r"|:[^\s@/:'\"]{1,200}@|oracle:|identified|cookie|hmac|jwt|logdata|kennwort|senha|contrase|motdepasse|mot.de.passe"
+    r"|pas|swor|sec|ret|rce"  # also in a name with a typo
     r"|eyJ|gh[a-z]_|github_pat_|glpat-|xox|dapi|AIza|AKIA|ASIA|sk_live_|\bsk-|\bhf_|\bnpm_|\bpypi-"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
 _LAST_WORDS = frozenset(
     "token pass pw pwd password passwd passphrase passcode secret sig signature jaas authorization "
-    "adminpass dbpass dbpw ftppass mailpass rootpass smtppass sshpass userpass".split()
+    "adminpass dbpass dbpw ftppass mailpass rootpass smtppass sshpass userpass cookie hmac jwt logdata senha".split()
 )
 _WORDS = frozenset(
     "password passwords passwd passphrase passcode pwd secret secrets jaas credential credentials".split()
 )
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def _misspell(word: str) -> Iterator[str]:
+    """Yield every word that is one letter away: missing, doubled, wrong or swapped with the next."""
+    for i in range(len(word) + 1):
+        head, tail = word[:i], word[i:]
+        yield head + tail[1:]
+        yield head + tail[1:2] + tail[:1] + tail[2:]
+        for letter in _LETTERS:
+            yield head + letter + tail
+            yield head + letter + tail[1:]
+
+
+# An option with a typo is unknown, and the message about it shows its line.
+_MISSPELLED = frozenset(_misspell("password")) | frozenset(_misspell("secret"))
 _INSIDE = (
     "password", "passwd", "passphrase", "passcode", "secretkey", "secretaccesskey", "privatekey", "accesskey", "accountkey",
     "apikey", "sharedkey", "encryptionkey", "signingkey", "keystorekey", "sastoken", "accesstoken", "authtoken", "oauthpvtkey",
-    "jaasconfig", "authuserinfo", "azuresas",
+    "jaasconfig", "authuserinfo", "azuresas", "kennwort", "contrasena", "motdepasse",
 )  # fmt: skip
-_ENDS = ("secret", "password", "pwd", "masterkey", "hmackey", "redisauth", "apimsubscriptionkey", "providerclientkey")
+_ENDS = (
+    "secret",
+    "password",
+    "pwd",
+    "masterkey",
+    "hmackey",
+    "redisauth",
+    "apimsubscriptionkey",
+    "providerclientkey",
+    "functionskey",
+)
 # A name with one of these endings is not a secret but refers to one: its file, the class that fetches it.
 _HARMLESS_ENDS = frozenset(
     "file path location provider providers class ref type mode url uri endpoint alias timeout lifetime expiry algorithm "
@@ -66,7 +95,7 @@ def _compile_address(scheme: str, port: str) -> re.Pattern[str]:
     """Return the pattern of ``scheme://user:SECRET@host``, where `port` is what follows the colon after a host."""
     return re.compile(
         rf"{scheme}//[^\s/@:?#'\"\[\]]{{0,200}}:(?!{port})"
-        rf"(?P<v>{_LETTER}{{1,500}}(?:@[^@\s/?#'\"]{{0,200}})*|{_BLANKS})@(?=[^\s@])"
+        rf"(?P<v>{_LETTER}{{1,500}}(?:@[^@\s/?#'\"]{{0,200}})*|@[^@\s/'\"]{{1,200}}|{_BLANKS})@(?=[^\s@])"
     )
 
 
@@ -77,27 +106,54 @@ _DATABASE_USERINFO = _compile_address(
     r"|redis|rediss|amqp|amqps)(?:\+\w{1,30})?:",
     rf"\d{{1,5}}(?:[/,][^\s?#@'\"<]{{0,500}})?(?:[?#\s<]|{_CLOSING}|$)",
 )
-_ORACLE = re.compile(
-    r"(?i)jdbc:oracle:\w+:(?:[^/\s@'\"]{1,200}/|/(?!/))"
-    rf"(?P<v>\\?\"[^\"\n]{{0,500}}\"|(?:{_LETTER}|(?<=[^/])@){{1,500}}|{_BLANKS})@"
+# ann:SECRET@db:5432/gl and postgresql:ann:SECRET@db/gl: an address without `//`.
+_NO_SCHEME = re.compile(
+    r"(?<![\w/.@:+-])(?:[\w+]{1,30}:/?)?(?!mailto:)[\w.-]{1,100}:(?P<v>[^\s@/:'\"]{1,200})@[\w.-]{1,200}(?::\d{1,5}\b|/\w)"
 )
+# postgresql://ann:SECRET/gl: without a host, the password is where the port is expected.
+_AS_PORT = re.compile(
+    r"//[^\s/@:?#'\"\[\]<>{}$]{1,200}:(?!(?i:port)\b)(?=\d{0,200}[^\d\s/:?#@'\"<>{}$,;])"
+    r"(?P<v>[^\s/:?#@'\"<>{}$,;]{2,200})(?=[/:?#\s'\"]|$)(?![^\s]{0,1000}@)"
+)
+_ORACLE_USER = r"(?i)\boracle:\w{1,30}:(?:(?:[^/\s@'\"]{1,200}|\\?\"[^\"\n]{1,200}\")[ ]?/|/(?!/))"
+_ORACLE = re.compile(rf"{_ORACLE_USER}(?P<v>\\?\"[^\"\n]{{0,500}}\"|(?:{_LETTER}|(?<=[^/])@){{1,500}}|{_BLANKS})@")
+_ORACLE_NO_HOST = re.compile(rf"{_ORACLE_USER}(?P<v>[^\s@'\"/]{{1,500}})(?=[\s'\"]|$)")
+# A token in place of the user, and addresses that are secrets themselves.
+_TOKEN_USER = re.compile(r"\bhttps?://(?P<v>(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{16,300})@")
+_WEBHOOK = re.compile(r"\bhooks\.slack\.com/services/(?P<v>[^\s'\"]{8,200})")
 _IN_PARENTHESES = re.compile(r"\((?P<k>[\w.-]{1,200})=(?P<v>[^()\s]{1,500})\)")
 _KEY = (
     r"(?P<k>(?i:(?:api|access|account|encryption|private|secret|shared|signing)[ ]key|client[ ]secret|access[ ]token)"
     r"|[\w.%-]{1,200})"
 )
 _ASSIGNED = re.compile(
-    rf"(?<![\w.%-]){_KEY}(?P<sep>[ \t]*=[ \t]*)"
-    rf"(?:{_ESCAPED}|(?P<quoted>{_QUOTED})|\{{(?P<braced>[^{{}}\n]{{1,500}})\}}|(?P<bare>[^\s&;\"'`]{{1,1000}}))"
+    rf"(?<![\w.%-]){_KEY}(?P<sep>[ \t\xa0]*=[ \t\xa0]*)(?:[A-Za-z]{{1,2}}(?=['\"]))?"
+    rf"(?:{_ESCAPED}|(?P<quoted>{_QUOTED})|\{{(?P<braced>(?:[^{{}}\n]|\}}\}}){{1,500}})\}}"
+    rf"|(?P<bare>[^\s&;\"'`]{{1,1000}}(?:(?:[ ][^\s&;\"'`=]{{1,100}}){{1,4}}(?=[;&]|{_CLOSING}))?))"
 )
 _QUOTED_KEY = re.compile(
     r"(?P<kq>\\?[\"'`])(?P<k>[^\"'`\n\\]{1,200})(?P=kq)(?P<sep>[ \t]*(?:=>|=|:)\s*|[ \t]+(?=['\"]))"
-    rf"(?:[NnEe](?=')|\([ \t]*(?=['\"]))?(?:{_ESCAPED}|(?P<quoted>{_QUOTED})|(?P<bare>[^\s,}}\]\"']{{1,1000}})(?=[ \t]*(?:[,}}\]]|$)))",
+    rf"(?:[A-Za-z]{{1,2}}(?=['\"])|(?:\w{{0,30}}\(|\[)[ \t]*(?=['\"]))?(?:{_ESCAPED}|(?P<quoted>{_QUOTED})|(?P<bare>[^\s,}}\]\"']{{1,1000}})(?=[ \t]*(?:[,}}\]]|$)))",
     re.MULTILINE,
 )
 # 'password' = CONCAT('a', 'SECRET')
 _CALLED = re.compile(
     rf"(?P<kq>[\"'`])(?P<k>[^\"'`\n\\]{{1,200}})(?P=kq)[ \t]*=[ \t]*(?P<v>[A-Za-z_]\w{{0,30}}[ \t]?\((?:[^()\"'\n]|{_QUOTED}){{1,100}}\))"
+)
+# .option("password", "SECRET")
+_SET = re.compile(
+    rf"\.(?:option|set|config|put|setConf|setProperty)\([ \t]*(?P<kq>[\"'])(?P<k>[^\"'\n]{{1,200}})(?P=kq)[ \t]*,\s*(?P<v>{_QUOTED})"
+)
+_XML = re.compile(
+    r"<(?P<tag>[\w.-]{1,100})>(?P<v>[^<>]{1,1000})</(?P=tag)>(?:\s{0,100}<value>(?P<value>[^<>]{1,4000})</value>)?"
+)
+# ALTER ROLE ann PASSWORD 'SECRET'
+_STATEMENT = re.compile(
+    rf"(?i)\b(?:create|alter|grant)[ ][^\n;'\"]{{1,200}}?\b(?:identified[ ]+by|password)[ ]+(?P<v>{_QUOTED})"
+)
+# A setting inside a line of text; a value that is only a word may be the next part of the sentence.
+_IN_TEXT = re.compile(
+    rf"(?<![\w.%-]){_KEY}[ \t\xa0]?:[ \t\xa0]+[\"']?(?P<v>(?=[^\s]*\d)(?=[^\s]*[A-Za-z])[^\s,;'\"(){{}}\[\]]{{6,1000}})"
 )
 # {name: password, value: SECRET}
 _NAMED = re.compile(
@@ -112,14 +168,17 @@ _SPACED = re.compile(
 _LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _LOOKS_RANDOM = re.compile(r"[^\s]*(?:\d|[a-z][A-Z]|[^\w\s.,;:!?)])")
 _LINE = re.compile(
-    rf"^(?P<indent>[ \t]*(?:-[ \t]+)*)(?P<kq>[\"']?){_KEY}(?P=kq)[ \t]*(?P<sep>:(?=[ \t\r\n]|$)|=)"
-    r"[ \t]*(?:[!&][^\s]*[ \t]+)*(?P<v>[^\n]*)$",
+    rf"^(?P<indent>[ \t]*(?:-[ \t]+)*)(?P<kq>[\"']?){_KEY}(?P=kq)[ \t\xa0]*(?P<sep>:(?=\s|$)|:(?=[^\s:/,;)\]}}][^\s]*[ \t\r]*$)|=)"
+    r"[ \t\xa0]*(?:[!&][^\s]*[ \t]+)*(?P<v>[^\n]*)$",
     re.MULTILINE,
 )
-_FLOW = re.compile(r"(?<=[{,\s])(?P<k>[\w.%-]{1,200}):[ \t]+(?P<v>" + _QUOTED + r"|[^,{}\n\"']{1,1000})")
+_FLOW = re.compile(
+    r"(?<=[{,\s])(?P<k>[\w.%-]{1,200}):[ \t]+(?P<v>" + _QUOTED + r"|[^,{}\n\"']{1,1000}|['\"][^\n]{1,1000})"
+)
 _FIRST_QUOTED = re.compile(_QUOTED)
 # A line of a condition that compares two columns: `o.token = s.token AND ..`
 _COMPARED = re.compile(r"\w+\.\w+=[A-Za-z_]\w*\.\w+(?:\s*$|\s+[A-Za-z])")
+_LISTED = re.compile(r"(?:[;&?]|\w=[^\s=]{1,150})[ \t]{0,9}\Z")
 _BLOCK = re.compile(r"[|>][+-]?\d?[+-]?[ \t]*(?:#.*)?")
 _HEADER = re.compile(
     r"(?i)\b(?:proxy-)?authorization\b[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:bearer|basic|token|digest|apikey|negotiate)\s+"
@@ -129,7 +188,7 @@ _SCHEMED = re.compile(
     r"\b(?:[Bb]earer|BEARER|[Bb]asic|BASIC)[ \t]+(?P<v>(?=[^\s]*[0-9=]|[^\s]*[a-z][A-Z])[\w.~+/=-]{8,4000})"
 )
 _PRIVATE_KEY = re.compile(
-    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?P<v>(?:[^-]|-(?!----BEGIN)){1,20000}?)(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)",
+    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----(?P<v>(?:[^-]|-(?!----BEGIN)){1,20000}?)(?:-----END [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----|\Z)",
     re.DOTALL,
 )
 _TOKENS = re.compile(
@@ -140,6 +199,10 @@ _TOKENS = re.compile(
 )
 _ESCAPE = re.compile(r"(?:%|\\x)([0-9A-Fa-f]{2})|\\u([0-9A-Fa-f]{4})")
 _AFTER_VALUE = ",.:)]}"
+_POSITIONS = (
+    _USERINFO, _DATABASE_USERINFO, _NO_SCHEME, _AS_PORT, _ORACLE, _ORACLE_NO_HOST, _TOKEN_USER, _WEBHOOK, _STATEMENT, _HEADER, _SCHEMED,
+    _PRIVATE_KEY, _TOKENS,
+)  # fmt: skip
 _ROUNDS = 3  # a name that is encoded three times over
 
 
@@ -184,6 +247,11 @@ def secret_spans(text: str) -> list[Span]:
     return merge_spans(span for span in spans if span[0] < span[1])
 
 
+def is_reference_name(name: str) -> bool:
+    """Whether a name says where a secret is: ``file`` in ``password: {file: /run/secrets/db}``."""
+    return name.lower() in _HARMLESS_ENDS
+
+
 def is_secret_name(name: str) -> bool:
     """Whether the value of an option of that name is a secret.
 
@@ -192,6 +260,8 @@ def is_secret_name(name: str) -> bool:
     """
     for _ in range(_ROUNDS):
         name = _ESCAPE.sub(_unescape, name)
+    if not name.isascii():
+        name = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     words = [word.lower() for word in _NOT_WORD.split(_CAMEL.sub(" ", name)) if word]
     if not words or words[-1] in _HARMLESS_ENDS:
         return False
@@ -199,6 +269,7 @@ def is_secret_name(name: str) -> bool:
     return (
         words[-1] in _LAST_WORDS
         or not _WORDS.isdisjoint(words)
+        or not _MISSPELLED.isdisjoint(words)
         or joined.endswith(_ENDS)
         or any(part in joined for part in _INSIDE)
     )
@@ -223,12 +294,17 @@ def is_open_reference(name: str, value: str) -> bool:
 
 
 def _find_spans(text: str) -> Iterator[Span]:
-    for pattern in (_USERINFO, _DATABASE_USERINFO, _ORACLE, _HEADER, _SCHEMED, _PRIVATE_KEY, _TOKENS):
+    for pattern in _POSITIONS:
         yield from (m.span("v") for m in pattern.finditer(text) if not is_placeholder(m["v"]))
-    for pattern in (_IN_PARENTHESES, _CALLED):
+    for pattern in (_IN_PARENTHESES, _CALLED, _SET, _IN_TEXT):
         for m in pattern.finditer(text):
-            if is_secret_name(m["k"]) and not is_placeholder(m["v"]):
-                yield m.span("v")
+            if is_secret_name(m["k"]) and m["k"] != "token":
+                yield from _unquoted(m["v"], m.start("v"))
+    for m in _XML.finditer(text):
+        if is_secret_name(m["tag"]):
+            yield from _unquoted(m["v"], m.start("v"))
+        elif m["value"] is not None and m["tag"] == "name" and is_secret_name(m["v"]):
+            yield from _unquoted(m["value"], m.start("value"))
     for m in _NAMED.finditer(text):
         if is_secret_name(m["k"]):
             yield from _unquoted(m["v"], m.start("v"))
@@ -250,7 +326,8 @@ def _assigned(text: str) -> Iterator[Span]:
         if not is_secret_name(m["k"]) or (text[m.start() - 1 : m.start()] == "(" and ")" in m[0]):
             continue
         value, start = _value(m)
-        listed = text[max(0, m.start() - 9) : m.start()].rstrip().endswith(";")  # user = ann; password = b
+        # user = ann; password = b, ?user=ann&password =b, host=db password = b
+        listed = _LISTED.search(text, max(0, m.start() - 200), m.start())
         compares = _compares(m["k"], value, "=" if listed else m["sep"])
         if m["bare"] is not None and (compares or is_placeholder(value.rstrip(_AFTER_VALUE))):
             continue
@@ -317,8 +394,9 @@ def _lines(text: str) -> Iterator[Span]:
             continue
         if not (is_secret_name(m["k"]) or is_open_reference(m["k"], value)):
             continue
-        if not value.strip() or _BLOCK.fullmatch(value.strip()):
-            yield from _below(text, m.end() + 1, len(m["indent"]), block=bool(value.strip()))
+        is_empty = not value.strip() or value.lstrip()[0] == "#"
+        if is_empty or _BLOCK.fullmatch(value.strip()):
+            yield from _below(text, m.end() + 1, len(m["indent"]), block=not is_empty)
         elif value[0] == "[" and value.rstrip()[-1] == "]":
             yield from _unquoted(value.rstrip()[1:-1], m.start("v") + 1)
         elif value[0] not in "{[*":  # flow mappings have a pattern of their own; an alias only refers to a value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 
 from command_line import weft
 from engine_data import CONVERT, FX, WRITE, project_text, sample_workspace
+from weft.cli import main
 from weft.cli.commands.explain import RULES, read_section
 from weft.cli.commands.init import list_templates
 from weft.cli.documents import COMMANDS, document_schema
@@ -350,3 +352,28 @@ def test_doctor_finds_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     ran = weft("doctor", root=root)
     assert ran.code == 1
     assert "sc://127.0.0.1:1 is not reachable" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [("?timeout=5", "missing or damaged tables"), ("?key=hunter2", "has no option 'key'")],
+)
+def test_the_options_of_a_store_in_sqlite_are_no_part_of_its_file(tmp_path: Path, options: str, message: str) -> None:
+    (tmp_path / "weft.yml").write_text(f"weft: 1\nstore: 'sqlite:///runs.db{options}'\n")
+    (tmp_path / "runs.db").write_text("no database, but it is there")
+    for words in (("runs", "ls"), ("doctor",)):
+        ran = weft(*words, root=tmp_path)
+        assert message in ran.out + ran.err
+
+
+def test_the_traceback_of_py4j_is_hidden_and_other_logs_are_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def lose_the_jvm(*_: object, **__: object) -> None:
+        logging.getLogger().error("Exception while sending command.")
+        logging.getLogger().error("the disk is full")
+
+    monkeypatch.setattr(main, "app", lose_the_jvm)
+    assert main.run_command(["version"]) == 0
+    logging.getLogger().error("Exception while sending command.")
+    assert caplog.messages == ["the disk is full", "Exception while sending command."]

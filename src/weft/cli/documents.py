@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from weft.cli.commands.doctor import Check
+from weft.cli.machine import Check
 from weft.core.documents import json_schema
 from weft.errors import Diagnostic
 from weft.io.location import Location

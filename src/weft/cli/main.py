@@ -6,9 +6,11 @@ Options of every command (``-C``, ``--json``, ``--quiet`` ...) may come before o
 
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -56,7 +58,6 @@ _FLAGS = {
 app = Typer(
     name="weft",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -122,7 +123,8 @@ def run_command(argv: Sequence[str], *, spark: SparkSession | None = None) -> in
     # The document of a command that fails before it runs needs a name too.
     name = next((word for word in rest if not word.startswith("-")), "weft").removesuffix("-record")
     try:
-        result: Any = app(rest, prog_name="weft", standalone_mode=False, obj=call)
+        with _without_lost_calls():
+            result: Any = app(rest, prog_name="weft", standalone_mode=False, obj=call)
     except WeftError as error:
         result = Envelope.from_error(name, error, getattr(error, "data", None))
     except KeyboardInterrupt:
@@ -136,6 +138,21 @@ def run_command(argv: Sequence[str], *, spark: SparkSession | None = None) -> in
     if isinstance(result, Envelope):
         return _print_result(result, call)
     return int(result or OK)
+
+
+@contextmanager
+def _without_lost_calls() -> Iterator[None]:
+    """Hide the traceback that py4j logs when the JVM ends during a call: the command reports it with a code."""
+
+    def is_news(record: logging.LogRecord) -> bool:
+        return not str(record.msg).startswith("Exception while sending command")
+
+    root = logging.getLogger()
+    root.addFilter(is_news)
+    try:
+        yield
+    finally:
+        root.removeFilter(is_news)
 
 
 def split_arguments(argv: Sequence[str]) -> tuple[Call, list[str]]:

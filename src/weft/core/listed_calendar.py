@@ -79,7 +79,9 @@ def calendar_from_dict(data: Mapping[str, Any]) -> ListedCalendar:
     """
     builder = _Builder(data)
     if builder.findings:
-        raise PeriodError(builder.findings)
+        error = PeriodError(builder.findings)
+        error.about = tuple(builder.about)
+        raise error
     return ListedCalendar(builder.name, builder.levels, tuple(builder.periods.values()))
 
 
@@ -88,6 +90,8 @@ class _Builder:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.findings: list[Diagnostic] = []
+        self.about: list[str] = []
+        """The level or period of each finding."""
         self.name = self.text(data.get("name"), "the name of a calendar")
         self.levels = tuple(self.read_levels(self.entries(data.get("levels"), "levels")))
         self.periods: dict[str, Period] = {}
@@ -102,8 +106,9 @@ class _Builder:
             self.check_overlaps()
             self.check_parents(entries)
 
-    def add(self, message: str, help: str = "", code: Code = "W0402") -> None:
+    def add(self, message: str, help: str = "", code: Code = "W0402", *, about: object = "") -> None:
         self.findings.append(Diagnostic(code, message, help=help))
+        self.about.append(about if isinstance(about, str) else "")
 
     def text(self, value: object, what: str) -> str:
         if isinstance(value, str) and value.strip() == value and value:
@@ -118,27 +123,30 @@ class _Builder:
         return ()
 
     def keys(self, entry: Mapping[str, Any], allowed: Sequence[str], needed: Iterable[str], what: str) -> bool:
+        name = entry.get("name") or entry.get("identifier")
         for key in entry:
             if key not in allowed:
-                self.add(f"unknown key {key!r} in {what}", suggest(str(key), allowed, "its keys are", most=1))
+                help = suggest(str(key), allowed, "its keys are", most=1)
+                self.add(f"unknown key {key!r} in {what}", help, about=name)
         missing = [key for key in needed if entry.get(key) is None]
         if missing:
-            self.add(f"{what} needs {format_list(missing)}: {dict(entry)!r}")
+            self.add(f"{what} needs {format_list(missing)}: {dict(entry)!r}", about=name)
         return not missing
 
     def read_levels(self, entries: Sequence[Mapping[str, Any]]) -> Iterator[Level]:
         named = [entry for entry in entries if self.keys(entry, _LEVEL_KEYS, ("name",), "a level")]
         names = [self.text(entry["name"], "the name of a level") for entry in named]
         for name in {n for n in names if names.count(n) > 1}:
-            self.add(f"two levels have the name {name!r}")
+            self.add(f"two levels have the name {name!r}", about=name)
         above = {entry.get("name"): entry.get("parent") for entry in entries}
         for name in names:
             parent = above[name]
             if parent is not None and parent not in names:
                 help = suggest(str(parent), names, "levels are", most=1)
-                self.add(f"level {name!r} has the unknown parent {parent!r}", help, "W0403")
+                self.add(f"level {name!r} has the unknown parent {parent!r}", help, "W0403", about=name)
             elif _is_its_own_ancestor(name, above):
-                self.add(f"level {name!r} is its own ancestor", "the parents of a level must end at a top level")
+                help = "the parents of a level must end at a top level"
+                self.add(f"level {name!r} is its own ancestor", help, about=name)
             yield Level(name, () if parent is None else (parent,))
 
     def read_period(self, entry: Mapping[str, Any]) -> None:
@@ -149,15 +157,18 @@ class _Builder:
         levels = [level.name for level in self.levels]
         if entry["level"] not in levels:
             help = suggest(str(entry["level"]), levels, "levels are", most=1)
-            self.add(f"period {name!r} has the unknown level {entry['level']!r}", help, "W0403")
+            self.add(f"period {name!r} has the unknown level {entry['level']!r}", help, "W0403", about=name)
         if name in self.periods:
-            self.add(f"two periods have the identifier {name!r}", "identifiers must be unique in a calendar")
+            help = "identifiers must be unique in a calendar"
+            self.add(f"two periods have the identifier {name!r}", help, about=name)
         status: Any = entry.get("status") or "open"
         if status not in _STATUSES:
-            self.add(f"period {name!r} has the unknown status {status!r}", f"statuses are {format_list(_STATUSES)}")
+            help = f"statuses are {format_list(_STATUSES)}"
+            self.add(f"period {name!r} has the unknown status {status!r}", help, about=name)
         start, last = (self.day(entry[key], name, key) for key in ("start_date", "end_date"))
         if start > last:
-            self.add(f"period {name!r} ends before it starts: {start} to {last}", "the end date is the last day")
+            help = "the end date is the last day"
+            self.add(f"period {name!r} ends before it starts: {start} to {last}", help, about=name)
         if len(self.findings) == before:
             self.periods[name] = Period(name, entry["level"], start, last + ONE_DAY, self.name, status)
 
@@ -167,7 +178,7 @@ class _Builder:
         else:
             day = _parse_day(value)
         if day is None or day == dt.date.max:  # the day after the last one would not be a valid date
-            self.add(f"period {name!r} has the invalid {key} {value!r}", "write for example 2026-01-31")
+            self.add(f"period {name!r} has the invalid {key} {value!r}", "write for example 2026-01-31", about=name)
             return dt.date.min
         return day
 
@@ -180,7 +191,8 @@ class _Builder:
                 if one.overlaps(other):
                     self.add(
                         f"periods {one.identifier!r} and {other.identifier!r} of level {level!r} overlap "
-                        f"from {other.start} to {min(one.end, other.end) - ONE_DAY}"
+                        f"from {other.start} to {min(one.end, other.end) - ONE_DAY}",
+                        about=one.identifier,
                     )
 
     def check_parents(self, entries: Iterable[Mapping[str, Any]]) -> None:
@@ -191,12 +203,14 @@ class _Builder:
             if parent is not None and parent not in self.periods:
                 close = find_similar(str(parent), self.periods, most=1)
                 help = f"did you mean {close[0]!r}?" if close else ""
-                self.add(f"period {period.identifier!r} has the unknown parent {parent!r}", help, "W0401")
+                message = f"period {period.identifier!r} has the unknown parent {parent!r}"
+                self.add(message, help, "W0401", about=period.identifier)
             elif parent is not None and self.periods[parent].level != above[period.level]:
                 self.add(
                     f"period {period.identifier!r} of level {period.level!r} has the parent {parent!r} "
                     f"of level {self.periods[parent].level!r}",
                     f"its parent must have the level {above[period.level]!r}",
+                    about=period.identifier,
                 )
             else:
                 self.check_inside(period, parent, above[period.level])
@@ -206,7 +220,8 @@ class _Builder:
             if (other.overlaps(period) or other.identifier == parent) and not other.covers(period):
                 self.add(
                     f"period {period.identifier!r} ({period.start} to {period.end_date}) is not inside "
-                    f"{other.identifier!r} ({other.start} to {other.end_date})"
+                    f"{other.identifier!r} ({other.start} to {other.end_date})",
+                    about=period.identifier,
                 )
 
 

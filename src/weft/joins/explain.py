@@ -11,8 +11,10 @@ from weft.core.fingerprint import fingerprint
 from weft.core.names import format_name, is_plain_text
 from weft.core.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Schema
 from weft.joins.choose import Choice, choose
+from weft.joins.picture import Picture
 from weft.joins.resolve.resolved import AsOf, Exact, ResolvedJoin
 from weft.joins.several import Part
+from weft.joins.sketch import refuse_picture, sketch_rule
 from weft.joins.spec.asof import AsofSpec
 from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.predicates import format_column
@@ -73,6 +75,15 @@ class JoinExplanation:
             "columns": [dict(zip(_COLUMN_HEADINGS, r, strict=False)) for r in self.columns],
             "left_out": [dict(zip(_HIDDEN_HEADINGS, r, strict=False)) for r in self.hidden],
         }
+
+    def plot(self) -> Picture:
+        """Return a picture of what the join matches, with example rows: as-of, interval and window joins.
+
+        ``weft.explain_join(spec).plot().savefig("join.svg")``
+        """
+        if self.spec is None or self.spec.get("type") == "join" or "parts" in self.spec:
+            raise refuse_picture("plot")
+        return sketch_rule(JoinSpec.from_dict(self.spec))
 
     def _repr_html_(self) -> str:
         def line(cells: Sequence[str], tag: str) -> str:

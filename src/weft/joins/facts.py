@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.core.documents import Document
+from weft.joins.picture import LEFT, RIGHT, Picture, draw_shares, format_share
 
 _LISTED = 3
 
@@ -122,3 +123,68 @@ class JoinCounts(Document):
     matched: int
     unmatched: int = 0
     multiple: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchCounts(Document):
+    """How many rows of each side have a match, before the join is used; `inspect_matches` returns it.
+
+    >>> counts = MatchCounts(
+    ...     left_rows=100,
+    ...     right_rows=40,
+    ...     pairs=120,
+    ...     left_matched=97,
+    ...     right_matched=40,
+    ...     most_for_left=3,
+    ...     most_for_right=9,
+    ... )
+    >>> print(counts)
+    97 of 100 left rows match (97.0 %), 40 of 40 right rows match (100 %)
+    120 pairs: at most 3 for a left row and 9 for a right row
+    >>> counts.match_rate, counts.fan_out
+    (0.97, 1.23)
+    """
+
+    left_rows: int
+    right_rows: int
+    pairs: int
+    left_matched: int
+    right_matched: int
+    most_for_left: int
+    most_for_right: int
+
+    @property
+    def match_rate(self) -> float:
+        """The share of left rows that have a match, from 0 to 1; 1 without left rows."""
+        return self.left_matched / self.left_rows if self.left_rows else 1.0
+
+    @property
+    def fan_out(self) -> float:
+        """How many rows a left join returns for each left row, on average; 1 without left rows."""
+        alone = self.left_rows - self.left_matched
+        return (self.pairs + alone) / self.left_rows if self.left_rows else 1.0
+
+    def __str__(self) -> str:
+        left = f"{self.left_matched:,} of {self.left_rows:,} left rows match"
+        right = f"{self.right_matched:,} of {self.right_rows:,} right rows match"
+        return (
+            f"{left} ({format_share(self.left_matched, self.left_rows)}), "
+            f"{right} ({format_share(self.right_matched, self.right_rows)})\n"
+            f"{self.pairs:,} pairs: at most {self.most_for_left:,} for a left row and {self.most_for_right:,} for a "
+            "right row"
+        )
+
+    def plot(self) -> Picture:
+        """Return the shares as a picture."""
+        return draw_shares(
+            "Rows with a match",
+            [
+                ("left rows", self.left_matched, self.left_rows, LEFT),
+                ("right rows", self.right_matched, self.right_rows, RIGHT),
+            ],
+            note=f"A left join returns {self.fan_out:,.2f} rows for each left row; a left row matches at "
+            f"most {self.most_for_left:,} right rows, a right row at most {self.most_for_right:,} left rows.",
+        )
+
+    def _repr_html_(self) -> str:
+        return self.plot().to_svg()

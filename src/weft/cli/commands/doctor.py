@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,8 +21,19 @@ from typer import Context, Option
 
 from weft.cli.call import Call, get_call, read_store
 from weft.cli.envelope import FAILED, OK, Envelope
+from weft.cli.fast_start import make_archive
+from weft.cli.machine import (
+    Check,
+    check_disk,
+    check_drivers,
+    check_memory,
+    check_schemas,
+    check_spark,
+    check_start,
+    check_time_zone,
+    check_writable,
+)
 from weft.cli.terminal import format_count
-from weft.core.documents import Document
 from weft.errors import WeftError
 from weft.redaction import redact
 
@@ -36,24 +46,21 @@ _TIMEOUT = 5.0
 _EXTRAS = {"postgres": "psycopg", "connect": "grpcio", "delta": "deltalake", "iceberg": "pyiceberg"}
 
 
-@dataclass(frozen=True, slots=True)
-class Check(Document):
-    """One check of the machine; `help` says how to fix what failed."""
-
-    name: str
-    ok: bool
-    found: str
-    help: str = ""
-
-
 def doctor(
     context: Context,
     *,
     upgrade_store: Annotated[bool, Option("--upgrade-store", help="Upgrade the tables of a shared store.")] = False,
+    fast_start: Annotated[
+        bool, Option("--fast-start", help="Write an archive of Spark's classes, from which sessions start faster.")
+    ] = False,
 ) -> Envelope:
-    """Check that this machine can run the workspace. Checks Python, Java, packages, store, files and cluster."""
+    """Check that this machine can run the workspace. Says what to type for everything that is missing."""
     call = get_call(context)
-    checks = [check_python(), check_java(), *check_packages(), *_check_workspace(call, upgrade=upgrade_store)]
+    java = check_java()
+    if fast_start and java.ok:
+        make_archive(java.found, is_quiet=call.quiet or call.json)
+    checks = [check_python(), java, *check_packages(), check_spark(), check_start(java.found), check_time_zone()]
+    checks += _check_workspace(call, upgrade=upgrade_store)
     width = max(len(check.name) for check in checks)
     lines = []
     for check in checks:
@@ -156,11 +163,15 @@ def _check_workspace(call: Call, *, upgrade: bool) -> Iterator[Check]:
     try:
         loaded = call.load()
     except WeftError as error:
-        yield from (*check_extras(None), check_workers(call, None))
+        yield from (*check_extras(None), check_memory({}), *check_disk(call.start, {}), check_workers(call, None))
         yield Check("workspace", ok=True, found=f"none: {error.message}")
         return
     workspace = loaded.workspace
-    yield from check_extras(workspace)
+    conf = workspace.settings.spark.conf
+    yield from (*check_extras(workspace), *check_drivers(workspace), check_memory(conf))
+    yield from (*check_disk(workspace.root, conf), check_writable(workspace.root))
+    if (schemas := check_schemas(workspace.root)) is not None:
+        yield schemas
     state = f"{workspace.root}, {format_count(len(workspace.files), 'file')}"
     if loaded.errors:
         state += f", {format_count(len(loaded.errors), 'error')}"
@@ -214,10 +225,10 @@ def check_cluster(url: str, host: str, port: int) -> Check:
     """Check that the cluster accepts connections."""
     try:
         with socket.create_connection((host, port), timeout=_TIMEOUT):
-            return Check("spark", ok=True, found=f"{redact(url)} is available")
+            return Check("cluster", ok=True, found=f"{redact(url)} is available")
     except OSError as cause:
         return Check(
-            "spark",
+            "cluster",
             ok=False,
             found=f"W1808: {redact(url)} is not reachable: {cause}",
             help="start it, or remove `spark` from weft.yml to run on this machine",

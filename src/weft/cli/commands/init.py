@@ -33,7 +33,13 @@ def init(
     ] = None,
     *,
     template: Annotated[
-        str, Option("--template", metavar="NAME", help="Template: fx, orders, stream, features or python.")
+        str,
+        Option(
+            "--template",
+            metavar="NAME",
+            help="Template: fx, orders, stream, features or python.",
+            autocompletion=lambda: list(list_templates()),
+        ),
     ] = "fx",
     force: Annotated[bool, Option("--force", help="Write to a folder that is not empty; overwrites files.")] = False,
 ) -> Envelope:

@@ -134,5 +134,6 @@ def join_frames(
         choice=choice,
         left_ordering=left.ordering,
         natural=inference is not None,
+        inputs=(left.df, right.df),
     )
-    return replace(left, df=df, schema=resolved.schema, ordering=(), lineage=lineage)
+    return replace(left, df=df, schema=resolved.schema, ordering=(), lineage=lineage, preview=None)

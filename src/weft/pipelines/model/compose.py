@@ -31,6 +31,7 @@ from weft.pipelines.model.yaml_nodes import (
     Node,
     Style,
     has_too_many_digits,
+    inherit_name,
     named_value,
     parse_scalar,
     scalar_source,
@@ -216,10 +217,13 @@ class _Reader:
     # A secret is hidden by its position, because the text may spell its key or its value in another way.
 
     def hide_value(self, name: str, value: Node) -> None:
-        """Hide a value, or the entries of a list, whose name means a secret; a mapping has names of its own."""
+        """Hide a value, or all that is in a list or a mapping, whose name means a secret."""
         if value.is_list:
             for part in value.items():
                 self.hide_value(name, part)
+        elif value.is_mapping and _is_secret_name(name):
+            for item in inherit_name(name, value):
+                self.hide_value(item.name, item.value)
         elif value.kind == "scalar" and (
             is_open_reference(name, value.value) or (_is_secret_name(name) and not is_placeholder(value.value))
         ):

@@ -17,7 +17,7 @@ from weft.io.datasource import DataSource, EntityStatus
 from weft.io.location import ANY_LEVEL
 from weft.pipelines.model.entries import Entries, Findings, expression_key, read_identity
 from weft.pipelines.model.values import LocatedText
-from weft.pipelines.model.yaml_nodes import Item, named_value
+from weft.pipelines.model.yaml_nodes import Item, inherit_name, named_value
 from weft.redaction import has_secret, is_placeholder, is_secret_name
 
 _REFERENCE = re.compile(r"(?:env|file):\S")  # the only forms in which a secret can be named
@@ -41,7 +41,7 @@ def check_secret(what: str, item: Item, help: str, findings: Findings, severity:
     name, key, value = item
     if value.kind != "scalar":
         # Entries of a list have no names of their own: they are judged by the name of the list.
-        inner = value.pairs() if value.is_mapping else (Item(name, key, part) for part in value.items())
+        inner = inherit_name(name, value) if value.is_mapping else (Item(name, key, part) for part in value.items())
         named = named_value(value.pairs()) if value.is_mapping else None
         for part in (*inner, *((named,) if named else ())):
             check_secret(what, part, help, findings, severity)

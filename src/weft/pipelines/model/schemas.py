@@ -63,9 +63,14 @@ def export(folder: Path) -> tuple[Path, ...]:
     paths: list[Path] = []
     for kind in KINDS:
         path = folder / f"{kind}.json"
-        path.write_text(json.dumps(json_schema(kind), indent=2) + "\n", encoding="utf-8")
+        path.write_text(render_schema(kind), encoding="utf-8")
         paths.append(path)
     return tuple(paths)
+
+
+def render_schema(kind: Kind) -> str:
+    """Return the text of the file with the schema of one kind."""
+    return json.dumps(json_schema(kind), indent=2) + "\n"
 
 
 def _name_in_root_key(own: dict[str, Any], kind: Kind) -> dict[str, Any]:

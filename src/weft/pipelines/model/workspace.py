@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -131,9 +131,9 @@ def build_calendar(written: WrittenCalendar, entries: Entries) -> CalendarFile:
         calendar = calendar_from_dict(content)
     except PeriodError as cause:
         places = _named_places(node)
-        for finding in cause.diagnostics[:MAX_FINDINGS]:
-            place = _calendar_place(finding.message, places, node)
-            findings.add(finding.code, finding.message, place, finding.help)
+        names = cause.about or ("",) * len(cause.diagnostics)
+        for finding, about in islice(zip(cause.diagnostics, names, strict=True), MAX_FINDINGS):
+            findings.add(finding.code, finding.message, places.get(about) or node.head(), finding.help)
         calendar = None
     # With errors the entity is never run; the built-in calendar lets projects that name it be checked further.
     return CalendarFile(
@@ -154,12 +154,6 @@ def _named_places(node: Node) -> Mapping[str, Source]:
             if name_node is not None and name_node.kind == "scalar":
                 places[name_node.value] = name_node.place()
     return places
-
-
-def _calendar_place(message: str, places: Mapping[str, Source], node: Node) -> Source:
-    """Return the location of the first period or level that the message names, else of the calendar."""
-    named = re.findall(r"'([^']*)'", message)
-    return next((places[name] for name in named if name in places), node.head())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from weft.core.source import Source, is_hidden
 from weft.pipelines.model.scalar_offsets import compute_offsets
-from weft.redaction import MASK
+from weft.redaction import MASK, is_reference_name, is_secret_name
 
 Style = Literal["", "text", '"', "'", "|", ">"]
 """How a scalar is written: "" plain, "text" plain but always read as a string."""
@@ -246,6 +246,13 @@ def named_value(items: Iterable[Item]) -> Item | None:
     if name is None or value is None or name.value.kind != "scalar":
         return None
     return Item(name.value.value, value.key, value.value)
+
+
+def inherit_name(name: str, mapping: Node) -> Iterator[Item]:
+    """Yield the entries of a mapping; under the name of a secret they have that name: ``password: {value: x}``."""
+    inherits = is_secret_name(name)
+    for item in mapping.pairs():
+        yield Item(name, item.key, item.value) if inherits and not is_reference_name(item.name) else item
 
 
 def as_text(node: Node) -> Node:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from weft.errors import RunError, RuntimeJoinError, WeftError
 from weft.io.spark.failures import data_failure
 from weft.io.spark.session import is_jvm_gone
-from weft.joins.spark.failures import Condition, explain_job_failure, find_conditions, find_disk_full_message
+from weft.joins.spark.failures import (
+    Condition,
+    explain_job_failure,
+    find_conditions,
+    find_disk_full_message,
+    strip_sqlstate,
+)
 from weft.joins.spark.workers import diagnose_worker
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedUpdate
 from weft.pipelines.run.moving import no_space
@@ -20,13 +25,11 @@ from weft.pipelines.store.records import RunFailure
 if TYPE_CHECKING:
     from weft.pipelines.spark.frame import Lowering
 
-_SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
 _HELP = {
     "ARITHMETIC_OVERFLOW": "give the column a wider type, or ROUND the value",
     "NUMERIC_VALUE_OUT_OF_RANGE": "give the column a wider type, or ROUND the value",
     "CAST_INVALID_INPUT": "correct the value, or exclude its row before the CAST: a DELETE operation, or a selector",
 }
-_ALIAS = re.compile(r"Join '([^']+)'")
 
 
 class OperationFailedError(Exception):
@@ -83,7 +86,7 @@ def _wrapped(failure: BaseException, where: str) -> RunError:
     condition, message = next(iter(find_conditions(failure)), Condition("", text.splitlines()[0]))
     help = next((hint for mark, hint in _HELP.items() if condition.startswith(mark)), "")
     return RunError(
-        f"{where} failed: {_SQLSTATE.sub('', message).strip()}" + (f" ({condition})" if condition else ""),
+        f"{where} failed: {strip_sqlstate(message)}" + (f" ({condition})" if condition else ""),
         code="W1513",
         help=help or "`weft runs show LAST` shows the details",
     )
@@ -91,11 +94,11 @@ def _wrapped(failure: BaseException, where: str) -> RunError:
 
 def operation_of(error: WeftError, operations: Sequence[ResolvedOperation]) -> int | None:
     """Return the operation that a failed step of several is attributed to: the one with the join, else the last."""
-    if isinstance(error, RuntimeJoinError) and (match := _ALIAS.search(error.message)):
+    if isinstance(error, RuntimeJoinError) and error.alias:
         for op in operations:
             steps: tuple[Any, ...] = () if not hasattr(op, "lookups") else op.lookups
             if isinstance(op, ResolvedUpdate):
                 steps = (*steps, *op.joins)
-            if any(step.alias == match[1] for step in steps):
+            if any(step.alias == error.alias for step in steps):
                 return op.seq
     return operations[-1].seq if operations else None

@@ -228,11 +228,13 @@ def multiple_matches(failure: BaseException, env: Lowering) -> RuntimeJoinError 
 
 
 def _error(alias: str, keys: str, *, more: bool) -> RuntimeJoinError:
-    return RuntimeJoinError(
+    error = RuntimeJoinError(
         f"Join {alias!r} matches more than one row: {keys}" + (" and more" if more else ""),
         code="W1209",
         help="correct the data, add a term to `on`, or set on_multiple to first or all",
     )
+    error.alias = alias
+    return error
 
 
 def _repeated(opened: Opened) -> list[str]:
