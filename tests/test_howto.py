@@ -14,11 +14,7 @@ from typed_pages import InProcess, follow, steps
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGES = {
-    page.stem: page
-    for page in sorted((ROOT / "docs" / "howto").glob("*.md"))
-    if page.stem != "index"
-}
+PAGES = {page.stem: page for page in sorted((ROOT / "docs" / "howto").glob("*.md")) if page.stem != "index"}
 
 
 @pytest.mark.golden
