@@ -239,7 +239,9 @@ def read_store(workspace: Workspace, *, patience: float | None = None) -> Iterat
     """Open the store for reading, None if it does not exist yet; `patience` is how long to wait for it."""
     url, root = workspace.settings.store, workspace.root
     # os.path.exists is False for a name that is too long for the disk; Path.exists would raise.
-    if url.startswith(SQLITE) and not os.path.exists(root / url.removeprefix(SQLITE)):  # noqa: PTH110
+    # An address with options is read by SQLAlchemy, which takes longer to import.
+    is_plain = url.startswith(SQLITE) and "?" not in url
+    if is_plain and not os.path.exists(root / url.removeprefix(SQLITE)):  # noqa: PTH110
         yield None
         return
     from weft.pipelines.store.connections import PATIENCE
