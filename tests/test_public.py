@@ -63,6 +63,9 @@ BESIDES = (
     "contract_failure",
     "inspect_keys",
     "inspect_matches",
+    "read_csv",
+    "read_parquet",
+    "read_table",
     "streams",
 )
 JOINS = (

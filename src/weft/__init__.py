@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from weft.joins.picture import Picture
     from weft.joins.relation import Relation, relation
     from weft.joins.relation.explaining import build_join_spec, explain_join, inspect_keys, inspect_matches
+    from weft.joins.relation.reading import read_csv, read_parquet, read_table
     from weft.joins.spark.failures import coded_errors, contract_failure
     from weft.joins.spark.stats import MatchStats
 
@@ -67,6 +68,9 @@ _LAZY = {
     "explain_join": "weft.joins.relation.explaining",
     "inspect_keys": "weft.joins.relation.explaining",
     "inspect_matches": "weft.joins.relation.explaining",
+    "read_csv": "weft.joins.relation.reading",
+    "read_parquet": "weft.joins.relation.reading",
+    "read_table": "weft.joins.relation.reading",
     "relation": "weft.joins.relation",
 }
 
@@ -92,5 +96,5 @@ __all__ = [
     "JoinTypeError", "MatchCounts", "MatchStats", "NoJoinKeysError", "Picture", "Relation", "SessionMismatchError",
     "StreamError", "StreamPlanError", "StreamSqlError", "UnknownColumnError", "WeftError", "WindowSpec", "WorkerError",
     "asof_strategies", "build_join_spec", "coded_errors", "contract_failure", "explain_join", "inspect_keys",
-    "inspect_matches", "relation", "streams",
+    "inspect_matches", "read_csv", "read_parquet", "read_table", "relation", "streams",
 ]  # fmt: skip

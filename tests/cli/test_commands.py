@@ -354,6 +354,18 @@ def test_doctor_finds_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     assert "sc://127.0.0.1:1 is not reachable" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [("?timeout=5", "missing or damaged tables"), ("?key=hunter2", "has no option 'key'")],
+)
+def test_the_options_of_a_store_in_sqlite_are_no_part_of_its_file(tmp_path: Path, options: str, message: str) -> None:
+    (tmp_path / "weft.yml").write_text(f"weft: 1\nstore: 'sqlite:///runs.db{options}'\n")
+    (tmp_path / "runs.db").write_text("no database, but it is there")
+    for words in (("runs", "ls"), ("doctor",)):
+        ran = weft(*words, root=tmp_path)
+        assert message in ran.out + ran.err
+
+
 def test_the_traceback_of_py4j_is_hidden_and_other_logs_are_not(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

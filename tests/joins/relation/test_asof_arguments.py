@@ -17,7 +17,7 @@ from weft import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, Inte
 from weft.core.types import Schema
 from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError, WeftError
 from weft.joins.explain import explain_resolved
-from weft.joins.relation import Relation
+from weft.joins.relation import Relation, temporal
 from weft.joins.relation.temporal import check_order
 from weft.joins.resolve.join import resolve_join
 from weft.joins.several import resolve_several
@@ -138,6 +138,54 @@ def test_a_column_with_the_name_of_a_foreign_argument_is_a_key_alias() -> None:
     with pytest.raises(WeftError) as caught:
         left.natural_asof(QUOTES, on="nothing", order=SAME)
     assert caught.value.code == "W0101"
+
+
+def resolved_from(call: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> AsofSpec:
+    """Return the spec that a call of natural_asof passes on, without Spark."""
+    specs: list[AsofSpec] = []
+
+    def record(left: Any, right: Any, spec: AsofSpec, **options: Any) -> None:
+        specs.append(spec)
+        resolve_join(spec, left.schema, right.schema, project=options["project"], inference=options["inference"])
+
+    monkeypatch.setattr(temporal, "join_frames", record)
+    TRADES.natural_asof(QUOTES, **call)
+    return specs[0]
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ({"order": "ts"}, AsofSpec(BY, order=SAME)),
+        ({"order": "ts", "by": "symbol"}, AsofSpec(BY, order=SAME)),
+        ({"order": ("ts", "ts"), "by": ["symbol"]}, AsofSpec(BY, order=SAME)),
+        ({"order": "ts", "by": [("symbol", "symbol")]}, AsofSpec(BY, order=SAME)),
+        ({"order": "ts", "by": []}, AsofSpec((), order=SAME)),
+        ({"order": "ts", "tie_break": "bid"}, AsofSpec(BY, order=SAME, tie_break=("bid",))),
+        ({"order": "ts", "known": "ts"}, AsofSpec(BY, order=SAME, known=SAME)),
+        ({"order": "ts", "keys": "symbol"}, AsofSpec(BY, order=SAME)),
+    ],
+)
+def test_a_short_call_passes_on_the_spec_written_out(
+    short: dict[str, Any], long: AsofSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = resolved_from({"suffixes": ("", "_r"), **short}, monkeypatch)
+    assert spec == long
+    assert spec.fingerprint() == long.fingerprint()
+
+
+@pytest.mark.parametrize("more", [{"keys": {"qty": "bid"}}, {"exclude_shared": ["symbol"]}, {"symbol": "symbol"}])
+def test_by_names_all_keys_so_nothing_else_names_one(more: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError, match="by= names all keys") as caught:
+        TRADES.natural_asof(QUOTES, order="ts", by="symbol", **more)
+    assert caught.value.code == "W0305"
+
+
+def test_by_of_another_kind_or_of_an_unknown_column_is_an_error() -> None:
+    with pytest.raises(ArgumentError, match="by must be a column name"):
+        TRADES.natural_asof(QUOTES, order="ts", by=5)
+    with pytest.raises(weft.UnknownColumnError, match="'sym'"):
+        TRADES.natural_asof(QUOTES, order="ts", by="sym")
 
 
 @pytest.mark.parametrize(

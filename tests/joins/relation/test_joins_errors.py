@@ -111,7 +111,7 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "a DataFrame for a relation": (lambda a, b: a.natural_inner(b.df), ArgumentError, "W0301", "weft.relation(df)"),
     "a text for a relation": (lambda a, _: a.natural_full("customers"), ArgumentError, "W0301", "not str"),
-    "a text for a frame": (lambda *_: weft.relation("customers"), ArgumentError, "W0301", "not str"),  # type: ignore[arg-type]
+    "a text for a frame": (lambda *_: weft.relation("customers"), ArgumentError, "W0301", "not str"),
     "an unknown column in a fragment": (
         with_spec(("customer_id", "customer_id"), predicates=[ExpressionPredicate("right.stat = 'new'")]),
         UnknownColumnError, "W0207", "did you mean 'status'",

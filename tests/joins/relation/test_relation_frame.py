@@ -10,6 +10,7 @@ import pytest
 import weft
 from join_cases import assert_schema_is_true, frame_of, relation_of, rows_of
 from weft import ArgumentError, ColumnCollisionError, UnknownColumnError
+from weft.errors import AmbiguousColumnError, ExpressionError
 from weft.expr.spark.frames import functions_of
 from weft.joins.relation import Relation
 from weft.testing import T, assert_rows_equal
@@ -47,6 +48,25 @@ STEPS: dict[str, tuple[Callable[[Relation], Relation], tuple[str, ...], list[Any
     ),
     "a column under an odd name": (
         lambda r: r.with_columns({"x.y": "id + 1"}).select("x.y"), ("x.y",), [(2,), (3,), (3,)],
+    ),
+    "select with an expression": (
+        lambda r: r.select("id", twice="`a.b` * 2", a="1"), ("id", "twice", "a"), [(1, 20, 1), (2, 40, 1), (2, 40, 1)],
+    ),
+    "select with Columns": (
+        lambda r: r.select(functions_of(r.df).col("`a.b`").alias("n"), "id", up=functions_of(r.df).col("id") + 1),
+        ("n", "id", "up"),
+        [(10, 1, 2), (20, 2, 3), (20, 2, 3)],
+    ),
+    "select computes a column under the name of another": (lambda r: r.select(id="`a.b`"), ("id",), [(10,), (20,), (20,)]),
+    "groups": (
+        lambda r: r.group_by("ID").agg(n="COUNT(*)", total="SUM(`a.b`) + 1"), ("id", "n", "total"), [(1, 1, 11), (2, 2, 41)],
+    ),
+    "groups by two columns": (
+        lambda r: r.group_by("a.b", "id").agg({"x.y": "COUNT(`c``d`)"}), ("a.b", "id", "x.y"), [(10, 1, 1), (20, 2, 0)],
+    ),
+    "one group of all rows": (lambda r: r.group_by().agg(n="COUNT(*)"), ("n",), [(3,)]),
+    "an aggregate as a Column": (
+        lambda r: r.group_by("id").agg(most=functions_of(r.df).max("`a.b`")), ("id", "most"), [(1, 10), (2, 20)],
     ),
     "distinct": (lambda r: r.distinct().select("id"), ("id",), [(1,), (2,)]),
     "limit": (lambda r: r.order_by(("id", False)).limit(1).select("id"), ("id",), [(2,)]),
@@ -94,6 +114,35 @@ def test_the_help_of_a_method_shows_parameters_and_an_example(name: str) -> None
         assert part in reported
 
 
+def test_a_computed_column_ends_the_order_marker_and_a_named_one_keeps_it(spark: SparkSession) -> None:
+    ordered = relation_of(spark, TABLE).order_by("id", "a.b")
+    assert ordered.select("id", twice="`a.b` * 2").ordering == (("id", True),)
+    assert ordered.select(id="`a.b`").ordering == ()
+    assert ordered.select("id", "a.b", twice="id").ordering == (("id", True), ("a.b", True))
+    assert ordered.group_by("id").agg(n="COUNT(*)").ordering == ()
+
+
+def test_groups_say_what_to_call(spark: SparkSession) -> None:
+    assert "by 'id': call agg(...)" in repr(relation_of(spark, TABLE).group_by("id"))
+
+
+def test_a_notebook_shows_columns_and_types_and_starts_no_job(spark: SparkSession) -> None:
+    table = T("""
+        <b>id:long | v:string
+        1          | a
+    """)
+    relation = relation_of(spark, table)
+    spark.sparkContext.setJobGroup("weft-html", "the page of this test")
+    try:
+        page = relation.order_by(("v", False))._repr_html_()
+        assert spark.sparkContext.statusTracker().getJobIdsForGroup("weft-html") == []
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None clears it
+    assert "&lt;b&gt;id<br><small>long</small>" in page
+    assert "2 columns; ordered by v descending; no job has run; show() prints rows" in page
+    assert "<td>" not in page
+
+
 WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
     "select nothing": (lambda r: r.select(), ArgumentError),
     "select a number": (lambda r: r.select(1), ArgumentError),
@@ -114,6 +163,19 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
     "a column without a name": (lambda r: r.with_columns({"": "1"}), ArgumentError),
     "a column selected twice": (lambda r: r.select("id", "ID"), ColumnCollisionError),
     "a sort order that is a text": (lambda r: r.order_by(("id", "desc")), ArgumentError),
+    "select an expression without a name": (lambda r: r.select("id + 1"), UnknownColumnError),
+    "select an expression with an unknown column": (lambda r: r.select(x="nope + 1"), ExpressionError),
+    "select an aggregate": (lambda r: r.select(x="SUM(id)"), ExpressionError),
+    "select a name and an expression of that name": (lambda r: r.select("id", ID="1"), AmbiguousColumnError),
+    "group by a column twice": (lambda r: r.group_by("id", "ID"), ColumnCollisionError),
+    "group by an unknown column": (lambda r: r.group_by("nope"), UnknownColumnError),
+    "group by a number": (lambda r: r.group_by(1), ArgumentError),
+    "no aggregate": (lambda r: r.group_by("id").agg(), ArgumentError),
+    "an aggregate that is a number": (lambda r: r.group_by("id").agg(n=5), ArgumentError),
+    "an aggregate that is a constant": (lambda r: r.group_by("id").agg(n="1"), ExpressionError),
+    "an aggregate of single rows": (lambda r: r.group_by("id").agg(n="SUM(id) + id"), ExpressionError),
+    "an aggregate with the name of a group": (lambda r: r.group_by("id").agg(ID="COUNT(*)"), ColumnCollisionError),
+    "an aggregate without a name": (lambda r: r.group_by("id").agg({"": "COUNT(*)"}), ArgumentError),
     "sorted by nothing": (lambda r: r.check_sorted(), ArgumentError),
     "sorted by an unknown column": (lambda r: r.check_sorted("nope"), UnknownColumnError),
 }

@@ -42,9 +42,12 @@ def observation_of(df: DataFrame, name: str) -> Any:
 def require_dataframe(df: object, what: str = "relation()") -> DataFrame:
     """Return `df`, or raise when it is not a DataFrame."""
     if not isinstance(df, DataFrame):
+        lazy = {"LazyFrame": "collect it first: relation(frame.collect())"}
+        if type(df).__module__.startswith("pyspark.pandas"):
+            lazy["DataFrame"] = "convert it first: relation(frame.to_spark())"
         raise ArgumentError(
-            f"{what} takes a Spark DataFrame, not {type(df).__name__}",
-            help="pass the DataFrame that spark.table or spark.read returned",
+            f"{what} takes a DataFrame of Spark, pandas or Polars or an Arrow table, not {type(df).__name__}",
+            help=lazy.get(type(df).__name__, "pass the DataFrame that spark.table or spark.read returned"),
         )
     return df
 

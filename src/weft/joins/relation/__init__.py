@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from weft.errors import ArgumentError
 from weft.expr.spark.frames import require_dataframe, schema_of
@@ -14,6 +14,7 @@ from weft.joins.relation.directed import DirectedJoins, pairs_of, spec_call, war
 from weft.joins.relation.foreign import check_foreign, missing_order
 from weft.joins.relation.frame import Actions, Frame, JoinLineage
 from weft.joins.relation.joining import check_relation
+from weft.joins.relation.local import is_local, send_table
 from weft.joins.relation.natural import NaturalJoins
 from weft.joins.relation.temporal import TemporalJoins
 from weft.joins.spec.asof import AsofOrder
@@ -127,16 +128,22 @@ class Relation(Shims):
     __slots__ = ()
 
 
-def relation(df: DataFrame, *, session: SparkSession | None = None) -> Relation:
-    """Wrap a DataFrame, batch or streaming.
+def relation(df: Any, *, session: SparkSession | None = None) -> Relation:
+    """Make a relation of a Spark DataFrame, batch or streaming, or of a pandas, Polars or Arrow table.
 
     Parameters
     ----------
     df
-        A DataFrame of a classic or Connect session.  Two columns whose names are equal under the case
+        A DataFrame of a classic or Connect session, or a local table: a pandas or Polars DataFrame, an Arrow table,
+        or an object that exports one (``__arrow_c_stream__``).  Two columns whose names are equal under the case
         sensitivity of the session are an error.  Required.
+
+        A local table is sent to Spark as it is now, and columns keep their types: times without a zone become
+        timestamp_ntz, unsigned integers the next larger type, categories their values.  NaN of pandas is NULL.  A
+        named index of pandas becomes columns.
     session
-        The session of the frame, only needed inside foreachBatch.  None (default) takes the session of `df`.
+        For a local table the session that gets it; None (default) takes the active one.  For a DataFrame only needed
+        inside foreachBatch: None takes the session of `df`.
 
     Examples
     --------
@@ -144,7 +151,12 @@ def relation(df: DataFrame, *, session: SparkSession | None = None) -> Relation:
 
         trades = weft.relation(spark.read.parquet("trades"))
         trades.natural_left(instruments).show()
+
+        rates = weft.relation(pandas.DataFrame({"currency": ["EUR"], "rate": [1.09]}))
     """
+    if is_local(df):
+        sent, preview = send_table(df, session)
+        return Relation(sent, schema_of(sent), sent.sparkSession, preview=preview)
     frame = require_dataframe(df)
     # Inside foreachBatch Spark runs the batch in a clone of the session: frames from outside belong to the original.
     return Relation(frame, schema_of(frame), session or frame.sparkSession)

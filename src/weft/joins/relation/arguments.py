@@ -16,8 +16,8 @@ from weft.core.names import find_similar, is_keyword_name, parse_name
 from weft.errors import ArgumentError
 from weft.joins.relation.frame import Frame
 from weft.joins.relation.joining import check_stats, resolve_projection
-from weft.joins.spec.asof import UNBOUNDED, AsofHow, AsofOrder, check_column_names
-from weft.joins.spec.join import JoinSpec, check_predicates, read_alias_pairs
+from weft.joins.spec.asof import UNBOUNDED, AsofHow, check_column_names, read_order
+from weft.joins.spec.join import JoinSpec, check_key_pairs, check_predicates, read_alias_pairs
 from weft.joins.spec.values import (
     Direction,
     NearestTie,
@@ -53,14 +53,6 @@ def _word(words: Any) -> Check:
     return lambda value, name: check_choice(value, words, name)
 
 
-def _order(value: Any, name: str) -> None:
-    if not isinstance(value, AsofOrder):
-        raise ArgumentError(
-            f"{name} must be an AsofOrder, not {type(value).__name__}",
-            help=f"write {name}=AsofOrder(left='event_ts', right='quote_ts')",
-        )
-
-
 def _tolerance(value: Any, name: str) -> None:
     if value != UNBOUNDED:
         check_distance(value, name)
@@ -78,13 +70,14 @@ _CHECKS: Mapping[str, Check] = {
     "project": lambda value, _: resolve_projection(value, None),
     "predicates": check_predicates,
     "suffixes": lambda value, _: resolve_projection(None, value),
+    "by": _optional(check_key_pairs),
     "keys": lambda value, _: read_alias_pairs({}, value),
     "exclude_shared": check_column_names,
     "nulls_equal": check_bool,
     "relationship": _optional(_word(Relationship)),
     "unmatched": _optional(_word(Unmatched)),
     "stats": lambda value, _: check_stats(value),
-    "order": _order,
+    "order": read_order,
     "direction": _word(Direction),
     "tolerance": _optional(_tolerance),
     "how": _word(AsofHow),
@@ -92,7 +85,7 @@ _CHECKS: Mapping[str, Check] = {
     "nearest_tie": _word(NearestTie),
     "tie_break": check_column_names,
     "range_predicates": check_predicates,
-    "known": _optional(_order),
+    "known": _optional(read_order),
     "tombstone": _optional(lambda value, name: parse_name(value, what=name)),
     "until": _optional(lambda value, name: parse_name(value, what=name)),
     "skip_nulls": check_column_names,

@@ -6,7 +6,7 @@ A keyword that is also a column of the left side is a key alias.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -33,9 +33,11 @@ def is_foreign(name: str, left: Frame) -> bool:
     return name not in left.schema and any(name in names for names in FOREIGN.values())
 
 
-def check_foreign(method: str, left: Frame, right: Frame, arguments: Mapping[str, Any]) -> None:
-    """Raise if a keyword belongs to another library, with the call to write instead."""
-    foreign = [name for name in arguments if is_foreign(name, left)]
+def check_foreign(
+    method: str, left: Frame, right: Frame, arguments: Mapping[str, Any], own: Sequence[str] = ()
+) -> None:
+    """Raise if a keyword belongs to another library, with the call to write instead; `own` ones are Weft's too."""
+    foreign = [name for name in arguments if name not in own and is_foreign(name, left)]
     direction = arguments.get("strategy") in get_args(Direction)
     if not foreign and not direction:
         return

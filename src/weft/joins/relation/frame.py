@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql import Column as AnyColumn
@@ -16,6 +17,8 @@ from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import check_one_session, functions_of, schema_of
 from weft.joins.explain import JoinExplanation, explain_resolved
 from weft.joins.picture import Picture
+from weft.joins.relation.display import Preview, render_relation
+from weft.joins.relation.grouping import Groups
 from weft.joins.spark.failures import coded_errors
 from weft.joins.spark.matches import collect_timeline
 from weft.joins.spark.stats import is_sorted
@@ -24,6 +27,7 @@ from weft.joins.timeline import draw_timeline
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
@@ -65,6 +69,7 @@ class Frame:
     session: SparkSession
     ordering: Ordering = ()
     lineage: JoinLineage | None = None
+    preview: Preview | None = field(default=None, compare=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -72,11 +77,11 @@ class Frame:
         return self.schema.names
 
     def _with(self, df: DataFrame, schema: Schema | None = None, ordering: Ordering = ()) -> Self:
-        return replace(self, df=df, schema=schema or schema_of(df), ordering=ordering, lineage=None)
+        return replace(self, df=df, schema=schema or schema_of(df), ordering=ordering, lineage=None, preview=None)
 
     def _rows(self, df: DataFrame, ordering: Ordering) -> Self:
         """Return fewer or sorted rows with the same columns; the lineage stays, because it is about columns."""
-        return replace(self, df=df, ordering=ordering)
+        return replace(self, df=df, ordering=ordering, preview=None)
 
     def _names(self, names: Sequence[str]) -> list[int]:
         return [self._index(name) for name in names]
@@ -90,12 +95,14 @@ class Frame:
         found: Column = functions_of(self.df).col(quote(self.columns[index]))
         return found
 
-    def _compiled(self, what: object, *, boolean: bool = False) -> tuple[Column, Any]:
+    def _compiled(self, what: object, *, boolean: bool = False, aggregates: bool = False) -> tuple[Column, Any]:
         """Return a Column and, for an expression as a string, its type."""
         if not isinstance(what, str):
             return _a_column(what), None
         scope = expr.TableScope({"": self.schema})
-        typed = expr.check(expr.parse(what), scope, expect=BOOLEAN if boolean else None, today=False)
+        typed = expr.check(
+            expr.parse(what), scope, expect=BOOLEAN if boolean else None, aggregates=aggregates, today=False
+        )
 
         def column(slot: Any) -> Column:
             return self._column(slot[1])
@@ -128,19 +135,23 @@ class Frame:
         _a_count(rows, "limit", least=0)
         return self._rows(self.df.limit(rows), self.ordering)
 
-    def select(self, *names: str) -> Self:
-        """Keep the named columns, in the order given.
+    def select(self, *names: str | Column, **columns: Column | str) -> Self:
+        """Return the named columns in the order given, then computed ones.
 
-        ``orders.select("order_id", "total")``
+        ``orders.select("order_id", total="price * quantity")``
 
         Parameters
         ----------
         *names
-            Column names, each once.  A name that contains a dot is written in backticks.  At least one is required.
+            Column names, each once, and Spark Columns.  A name that contains a dot is written in backticks.
+        **columns
+            ``name=column``: a Spark Column, or an expression as a string.  At least one column is required.
         """
-        kept = self._names(names)
-        if not kept:
+        if not names and not columns:
             raise ArgumentError("select needs a column name", help=f"the columns are {format_list(self.columns)}")
+        if columns or any(isinstance(name, AnyColumn) for name in names):
+            return self._select_computed(names, columns)
+        kept = [self._index(name) for name in names]
         for place, index in enumerate(kept):
             if index in kept[:place]:
                 raise ColumnCollisionError(
@@ -149,6 +160,32 @@ class Frame:
                 )
         schema = Schema(tuple(self.schema.fields[i] for i in kept), self.schema.case_sensitive)
         return self._with(self.df.select(*map(self._column, kept)), schema, self._surviving(schema))
+
+    def _select_computed(self, names: Sequence[str | Column], columns: Mapping[str, Column | str]) -> Self:
+        own = [name if isinstance(name, AnyColumn) else self._column(self._index(name)) for name in names]
+        computed = [self._compiled(what)[0].alias(name) for name, what in columns.items()]
+        df = self.df.select(*own, *computed)
+        schema = schema_of(df)
+        # Only a column that is named keeps its values; a computed one may have the name of another.
+        kept = {self.columns[self._index(name)] for name in names if isinstance(name, str)}
+        surviving = self._surviving(Schema(tuple(f for f in schema.fields if f.name in kept), schema.case_sensitive))
+        return self._with(df, schema, surviving)
+
+    def group_by(self, *names: str) -> Groups[Self]:
+        """Group the rows by the values of columns; `agg` returns one row for each group.
+
+        ``trades.group_by("symbol").agg(volume="SUM(quantity)", trades="COUNT(*)")``
+
+        Parameters
+        ----------
+        *names
+            Column names, each once.  Without a name all rows are one group.
+        """
+        keys = tuple(self._names(names))
+        for place, index in enumerate(keys):
+            if index in keys[:place]:
+                raise ColumnCollisionError(f"group_by names {self.columns[index]!r} twice", help="name it once")
+        return Groups(self, keys)
 
     def drop(self, *names: str) -> Self:
         """Remove the named columns.
@@ -280,10 +317,10 @@ class Frame:
             )
         check_not_streaming(self.df, "check_sorted")
         indices = self._names(columns or marked)
-        for field in (self.schema.fields[i] for i in indices):
-            if not field.dtype.is_orderable:
+        for sorted_by in (self.schema.fields[i] for i in indices):
+            if not sorted_by.dtype.is_orderable:
                 raise JoinTypeError(
-                    f"check_sorted: column {field.name!r} is {field.dtype}, which has no order",
+                    f"check_sorted: column {sorted_by.name!r} is {sorted_by.dtype}, which has no order",
                     help="add a column that has an order with with_columns, and check that one",
                 )
         with coded_errors():
@@ -367,6 +404,10 @@ class Frame:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        """Return the columns as HTML for a notebook, with the rows of a local table; no job runs."""
+        return render_relation(self.schema, self.ordering, self.preview)
+
 
 def _a_count(value: object, method: str, *, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -397,8 +438,20 @@ def _sort_pair(column: object) -> tuple[str, bool]:
     )
 
 
+def load_package(name: str, needed_by: str, *, extra: str) -> Any:
+    """Return an optional package, or raise with the command that installs it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as cause:
+        raise ArgumentError(
+            f"{needed_by} needs the package {name}, which is not installed",
+            code="W0311",
+            help=f"pip install 'weft[{extra}]'",
+        ) from cause
+
+
 class Actions(Frame):
-    """``count``, ``collect``, ``head``, ``show``, ``to_pandas``, ``to_arrow`` and ``plot_matches``.
+    """``count``, ``collect``, ``head``, ``show``, ``to_pandas``, ``to_arrow``, ``to_polars`` and ``plot_matches``.
 
     ``.df`` has the actions of Spark.  A broken promise raises Spark's own exception there; inside
     `weft.coded_errors` it raises the error of Weft.
@@ -458,6 +511,14 @@ class Actions(Frame):
         check_not_streaming(self.df, "to_arrow")
         with coded_errors():
             return self.df.toArrow()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return all rows as a Polars DataFrame; needs ``pip install 'weft[polars]'``."""
+        check_not_streaming(self.df, "to_polars")
+        # Before the job: an hour of work must not end in a missing package.
+        polars = load_package("polars", "to_polars", extra="polars")
+        frame: pl.DataFrame = polars.from_arrow(self.to_arrow())
+        return frame
 
     def plot_matches(self, where: Column | str | None = None, *, keys: int = 3, rows: int = 20) -> Picture:
         """Run a job and return a picture of the matches of this join: both timelines, and a line for each match.

@@ -136,4 +136,4 @@ def join_frames(
         natural=inference is not None,
         inputs=(left.df, right.df),
     )
-    return replace(left, df=df, schema=resolved.schema, ordering=(), lineage=lineage)
+    return replace(left, df=df, schema=resolved.schema, ordering=(), lineage=lineage, preview=None)

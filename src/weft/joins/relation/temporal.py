@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -22,14 +22,14 @@ from weft.joins.spark.asof_several import lower_several
 from weft.joins.spark.stats import MatchStats
 from weft.joins.spark.streams import NullTime, check_promises, check_static_side
 from weft.joins.spec.asof import AsofHow, AsofOrder, AsofSpec, TemporalSpec
-from weft.joins.spec.join import Keys, read_alias_pairs
+from weft.joins.spec.join import Keys, check_key_pairs, read_alias_pairs
 from weft.joins.spec.predicates import JoinPredicate
 from weft.joins.spec.projection import JoinProjection
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.joins.spec.values import Direction, Distance, NearestTie, OrderCheck, Statistics, Unmatched, check_choice
 
 ASOF_PARAMETERS = (
-    "order", "direction", "tolerance", "how", "allow_exact_matches", "nearest_tie", "tie_break",
+    "order", "by", "direction", "tolerance", "how", "allow_exact_matches", "nearest_tie", "tie_break",
     "range_predicates", "known", "tombstone", "until", "skip_nulls", "order_check", "strategy",
     "statistics",
     *(p for p in PARAMETERS if p != "relationship"),
@@ -78,6 +78,10 @@ def _natural_spec(
     mistakes.raise_all()
     # The order is needed to infer the keys, because order columns are never keys.
     keyless = AsofSpec((), **requested)
+    if options["by"] is not None:
+        _check_by_alone(options, aliases)
+        pairs = check_key_pairs(options["by"], "by")
+        return replace(keyless, equal_keys=pairs), NaturalKeys(pairs, tuple("keys" for _ in pairs))
     try:
         keys = infer(
             left,
@@ -96,6 +100,18 @@ def _natural_spec(
     for note in keys.notes:
         warn_caller(note, JoinKeyWarning)
     return replace(keyless, equal_keys=keys.pairs), keys
+
+
+def _check_by_alone(options: Mapping[str, Any], aliases: Mapping[str, str]) -> None:
+    """Raise if keys are written elsewhere too: `by` names all of them."""
+    others = [f"{name}=" for name in ("keys", "exclude_shared") if options[name]]
+    if others or aliases:
+        names = ", ".join((*others, *(f"{name}={value!r}" for name, value in aliases.items())))
+        raise ArgumentError(
+            f"by= names all keys, so {names} cannot add or remove one",
+            code="W0305",
+            help="write every key in by=: by=['region', ('customer', 'id')]",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,18 +136,19 @@ class TemporalJoins(Frame):
         other: Frame,
         /,
         *,
-        order: AsofOrder | None = None,
+        order: AsofOrder | str | tuple[str, str] | None = None,
+        by: Sequence[str | tuple[str, str]] | str | None = None,
         direction: Direction = "backward",
         tolerance: Distance | float | None = None,
         how: AsofHow = "left",
         allow_exact_matches: bool = True,
         nearest_tie: NearestTie = "backward",
-        tie_break: Sequence[str] = (),
+        tie_break: Sequence[str] | str = (),
         range_predicates: Sequence[JoinPredicate] | None = None,
-        known: AsofOrder | None = None,
+        known: AsofOrder | str | tuple[str, str] | None = None,
         tombstone: str | None = None,
         until: str | None = None,
-        skip_nulls: Sequence[str] = (),
+        skip_nulls: Sequence[str] | str = (),
         order_check: OrderCheck = "ignore",
         strategy: str = "auto",
         statistics: Statistics | None = None,
@@ -140,7 +157,7 @@ class TemporalJoins(Frame):
         predicates: Sequence[JoinPredicate] | None = None,
         suffixes: tuple[str, str] | None = None,
         keys: Keys = None,
-        exclude_shared: Sequence[str] = (),
+        exclude_shared: Sequence[str] | str = (),
         nulls_equal: bool = False,
         unmatched: Unmatched | None = None,
         stats: MatchStats | None = None,
@@ -148,14 +165,18 @@ class TemporalJoins(Frame):
     ) -> Self:
         """Join each left row with the nearest right row, in time or another order, that has equal keys.
 
-        Columns that both relations have are keys, except the order columns.  See `AsofSpec` for what a match is.
+        Without `by`, columns that both relations have are keys, except the order columns.  See `AsofSpec` for what a match is.
 
         Parameters
         ----------
         other
             The right relation.  Required.
         order
-            The order columns: ``AsofOrder(left="event_ts", right="quote_ts")``.  Required.
+            The order columns: ``"ts"`` if both sides use that name, ``("event_ts", "quote_ts")``, or an `AsofOrder`.
+            Required.
+        by
+            All keys, so that none is inferred: a name that both sides have, or a sequence of names and of pairs
+            ``("left_name", "right_name")``; ``[]`` for no key.  None (default) infers the keys.
         direction
             ``"backward"`` (default): the last right row at or before the left one.  ``"forward"``: the first right
             row at or after it.  ``"nearest"``: the nearer of the two.
@@ -169,13 +190,13 @@ class TemporalJoins(Frame):
         nearest_tie
             Which of two equally near rows wins: the earlier (``"backward"``, default) or the later (``"forward"``).
         tie_break
-            Right columns that decide between right rows with equal order values: the greatest wins.  Empty by
-            default: all right columns decide, the first one first.
+            Right columns, or one, that decide between right rows with equal order values: the greatest wins.  Empty
+            by default: all right columns decide, the first one first.
         range_predicates
             Further predicates that may only name order columns and keys.  None by default.
         known
-            A second time axis, for example ``AsofOrder(left="as_known_at", right="known_from")``: a right row may
-            match if it was known by then; of equal event times the one known last wins.  None by default.
+            A second time axis, for example ``("as_known_at", "known_from")``: a right row may match if it was known
+            by then; of equal event times the one known last wins.  None by default.
         tombstone
             A boolean right column: if it is true in the chosen row, there is no match.  None by default.
         until
@@ -231,9 +252,7 @@ class TemporalJoins(Frame):
             A       10:00:03  100           A       10:00:01  9.5
             B       10:00:04  50            A       10:00:05  9.7
 
-            trades.natural_asof(
-                quotes, order=AsofOrder(left="event_ts", right="quote_ts"), tolerance="5 seconds"
-            )
+            trades.natural_asof(quotes, order=("event_ts", "quote_ts"), by="symbol", tolerance="5 seconds")
 
             symbol  event_ts  quantity  quote_ts  bid
             A       10:00:03  100       10:00:01  9.5
@@ -247,12 +266,12 @@ class TemporalJoins(Frame):
             "predicates": predicates,
         }  # fmt: skip
         options = {
-            "order_check": order_check, "strategy": strategy, "statistics": statistics, "strict": strict,
+            "by": by, "order_check": order_check, "strategy": strategy, "statistics": statistics, "strict": strict,
             "project": project, "suffixes": suffixes, "keys": keys, "exclude_shared": exclude_shared,
             "stats": stats,
         }  # fmt: skip
         right = check_relation(other, "natural_asof")
-        check_foreign("natural_asof", self, right, {**requested, **options, **key_aliases})
+        check_foreign("natural_asof", self, right, {**requested, **options, **key_aliases}, own=("by",))
         if order is None:
             raise missing_order("natural_asof", self, right, requested)
         spec, inferred = _natural_spec(self, right, requested, options, key_aliases)
@@ -486,7 +505,7 @@ class TemporalJoins(Frame):
             parts=resolved,
             specs=tuple(spec for _, spec, _ in inputs),
         )
-        return replace(self, df=df, schema=resolved[-1].chained.schema, ordering=(), lineage=lineage)
+        return replace(self, df=df, schema=resolved[-1].chained.schema, ordering=(), lineage=lineage, preview=None)
 
 
 def _expect(spec: object, kind: type[TemporalSpec], method: str, unexpected: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from pyspark.errors import PySparkException
 
-from weft.errors import Code, JoinContractError, WeftError, WorkerError
+from weft.errors import ArgumentError, Code, JoinContractError, ResolutionError, WeftError, WorkerError
 from weft.joins.spark.contracts import PREFIX
 from weft.joins.spark.workers import diagnose_worker
 
@@ -55,6 +55,15 @@ def find_conditions(failure: BaseException, text: str | None = None) -> tuple[Co
         with suppress(Exception):  # a JVM that has gone cannot be asked
             own = failure.getCondition()
     return tuple(sorted(named, key=lambda condition: condition.name != own))
+
+
+def strip_sqlstate(message: str) -> str:
+    """Return a message of Spark without the SQLSTATE at its end.
+
+    >>> strip_sqlstate("Division by zero. SQLSTATE: 22012")
+    'Division by zero.'
+    """
+    return message.partition("SQLSTATE:")[0].strip()
 
 
 def find_disk_full_message(failure: BaseException, text: str) -> str:
@@ -142,6 +151,39 @@ def explain_job_failure(failure: BaseException) -> WeftError | None:
     return None if problem is None else WorkerError(problem.message, help=problem.help)
 
 
+FILES = (
+    FailureRule(
+        error=ResolutionError,
+        code="W1309",
+        message="{message}",
+        help="check the path or the name of the table",
+        conditions=("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "TABLE_OR_VIEW_NOT_FOUND"),
+    ),
+    FailureRule(
+        error=ResolutionError,
+        code="W1318",
+        message="cannot read the data: {message} ({condition})",
+        help="check that the file is complete and has this format, and that its values have the types of the schema",
+        conditions=(
+            "MALFORMED_RECORD",
+            "FAILED_READ_FILE",
+            "CANNOT_READ_FILE",
+            "UNABLE_TO_INFER_SCHEMA",
+            "PARQUET_",
+            "FAILED_PARSE",
+        ),
+    ),
+    FailureRule(
+        error=ArgumentError,
+        code="W0302",
+        message="invalid schema: {message}",
+        help="write the columns as in CREATE TABLE: schema='symbol string, ts timestamp, price decimal(18,6)'",
+        conditions=("PARSE_SYNTAX_ERROR", "UNSUPPORTED_DATATYPE"),
+    ),
+)
+"""Data that `weft.read_parquet`, `weft.read_csv` and `weft.read_table` cannot find or read."""
+
+
 @contextmanager
 def coded_errors() -> Iterator[None]:
     """Raise failures of Spark jobs as errors of Weft, where Weft knows what they mean.
@@ -156,7 +198,7 @@ def coded_errors() -> Iterator[None]:
     except WeftError:
         raise
     except Exception as failure:
-        known = explain_job_failure(failure)
+        known = explain_job_failure(failure) or explain_failure(failure, FILES[:2])
         if known is None:
             raise
         # Without the cause: its Java stack trace would hide the two lines that matter.

@@ -28,8 +28,8 @@ class AsofOrder(Serial):
     right
         Name of the right order column, of a type that can be compared with the left one.  Required.
     tie_break
-        Names of right columns, for an as-of join: of right rows with equal order values, the one with the
-        greatest values in these columns wins.  Empty by default.
+        Names of right columns, or one name, for an as-of join: of right rows with equal order values, the one with
+        the greatest values in these columns wins.  Empty by default.
 
     Examples
     --------
@@ -37,13 +37,18 @@ class AsofOrder(Serial):
     AsofOrder(left='event_ts', right='quote_ts', tie_break=('seq',))
     >>> AsofOrder("event_ts", "quote_ts").reversed()
     AsofOrder(left='quote_ts', right='event_ts', tie_break=())
+
+    A spec takes two shorter forms of an order without a tie-break:
+
+    >>> AsofSpec("symbol", order="ts").order, AsofSpec("symbol", order=("event_ts", "quote_ts")).order
+    (AsofOrder(left='ts', right='ts', tie_break=()), AsofOrder(left='event_ts', right='quote_ts', tie_break=()))
     """
 
     TYPE: ClassVar[str] = "order"
 
     left: str
     right: str
-    tie_break: Sequence[str] = field(default=(), kw_only=True)
+    tie_break: Sequence[str] | str = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "left", canonical_name(parse_name(self.left, what="left order column")))
@@ -60,9 +65,30 @@ class AsofOrder(Serial):
         return AsofOrder(self.right, self.left)
 
 
+def read_order(order: object, what: str = "order") -> AsofOrder:
+    """Return an order from an AsofOrder, from the name that both sides use, or from a pair of names.
+
+    >>> read_order("ts"), read_order(("at", "quoted"))
+    (AsofOrder(left='ts', right='ts', tie_break=()), AsofOrder(left='at', right='quoted', tie_break=()))
+    """
+    if isinstance(order, AsofOrder):
+        return order
+    if isinstance(order, str):
+        return AsofOrder(order, order)
+    if isinstance(order, tuple | list) and len(order) == 2:
+        return AsofOrder(*order)
+    received = f"{type(order).__name__} of {len(order)}" if isinstance(order, tuple | list) else type(order).__name__
+    raise ArgumentError(
+        f"{what} must be an AsofOrder, a column name or a pair of column names, not {received}",
+        help=f"write {what}='ts' if both sides have that column, otherwise {what}=('event_ts', 'quote_ts')",
+    )
+
+
 def check_column_names(names: object, what: str) -> tuple[str, ...]:
-    """Return column names as a tuple of canonical names."""
-    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Sequence):
+    """Return column names, or one column name, as a tuple of canonical names."""
+    if isinstance(names, str):
+        names = (names,)
+    if isinstance(names, bytes | Mapping) or not isinstance(names, Sequence):
         raise ArgumentError(
             f"{what} must be a sequence of column names, not {names!r}", help=f"write {what}=['column']"
         )
@@ -77,11 +103,7 @@ class TemporalSpec(JoinSpec):
     order: AsofOrder = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.order, AsofOrder):
-            raise ArgumentError(
-                f"order must be an AsofOrder, not {type(self.order).__name__}",
-                help="write order=AsofOrder(left='event_ts', right='quote_ts')",
-            )
+        object.__setattr__(self, "order", read_order(self.order))
         super().__post_init__()
 
     def _check_not_empty(self) -> None:
@@ -139,7 +161,8 @@ class AsofSpec(TemporalSpec):
     equal_keys, predicates, nulls_equal, relationship, unmatched
         See `JoinSpec`.  The keys of an as-of join may be empty (default).
     order
-        The order columns, an `AsofOrder`.  Required.
+        The order columns: an `AsofOrder`, ``"ts"`` if both sides use that name, or ``("event_ts", "quote_ts")``.
+        Required.
     direction
         ``"backward"`` (default): the last right row at or before the left one.  ``"forward"``: the first right
         row at or after it.  ``"nearest"``: the nearer of the two.
@@ -155,10 +178,10 @@ class AsofSpec(TemporalSpec):
     how
         ``"left"`` (default) keeps left rows without a match, with NULLs; ``"inner"`` drops them.
     tie_break
-        Right columns that decide between right rows with equal order values: the greatest wins.  Empty by
-        default: all right columns decide, the first one first.
+        Right columns, or one, that decide between right rows with equal order values: the greatest wins.  Empty
+        by default: all right columns decide, the first one first.
     known
-        A second time axis, an `AsofOrder`: a right row is a candidate if its knowledge time is not later than
+        A second time axis, written like `order`: a right row is a candidate if its knowledge time is not later than
         that of the left row; of rows with equal event times the one known last wins.  None by default.
     tombstone
         A boolean right column: if it is true in the chosen row, the left row has no match.  None by default.
@@ -209,7 +232,9 @@ class AsofSpec(TemporalSpec):
 
     def _check_extras(self) -> None:
         """Check the second time axis, tombstones, ends and columns that skip NULLs."""
-        if self.known is not None and (not isinstance(self.known, AsofOrder) or self.known.tie_break):
+        if self.known is not None:
+            object.__setattr__(self, "known", read_order(self.known, "known"))
+        if self.known is not None and self.known.tie_break:
             raise ArgumentError(
                 f"known must be an AsofOrder without a tie_break, not {self.known!r}",
                 help="write known=AsofOrder(left='as_known_at', right='known_from')",

@@ -29,8 +29,8 @@ class JoinSpec(Serial):
     Parameters
     ----------
     equal_keys
-        Pairs ``(left column, right column)`` of columns that must be equal.  Required; may be empty if there
-        is a predicate.
+        Columns that must be equal: a sequence of pairs ``(left column, right column)`` and of names that both sides
+        have, or one such name.  Required; may be empty if there is a predicate.
     predicates
         Further conditions: a sequence of `ColumnPredicate` and `ExpressionPredicate`.  Empty by default.
     nulls_equal
@@ -50,6 +50,8 @@ class JoinSpec(Serial):
     ... )
     >>> print(spec)
     left.order_id = right.id AND left.order_date >= right.customer_since
+    >>> JoinSpec("region") == JoinSpec([("region", "region")])
+    True
     """
 
     TYPE: ClassVar[str] = "join"
@@ -201,26 +203,35 @@ class JoinSpec(Serial):
 FROM_KWARGS = ("predicates", "keys", "nulls_equal", "relationship", "unmatched")
 """Keywords of `JoinSpec.from_kwargs` that are not aliases."""
 
-Keys = Mapping[str, str] | Sequence[str | tuple[str, str]] | None
+Keys = Mapping[str, str] | Sequence[str | tuple[str, str]] | str | None
 
 
-def check_key_pairs(keys: object) -> KeyPairs:
-    """Return `keys` as pairs of names; raises for an element that is not a pair."""
+def check_key_pairs(keys: object, what: str = "equal_keys") -> KeyPairs:
+    """Return `keys` as pairs of names; a name alone is that column on both sides.
+
+    >>> check_key_pairs("symbol"), check_key_pairs(["region", ("customer", "id")])
+    ((('symbol', 'symbol'),), (('region', 'region'), ('customer', 'id')))
+    """
+    if isinstance(keys, str):
+        keys = (keys,)
     # A set has no order, and the order of conditions is part of a spec.
-    if isinstance(keys, str | bytes | Mapping | AbstractSet) or not isinstance(keys, Iterable):
+    if isinstance(keys, bytes | Mapping | AbstractSet) or not isinstance(keys, Iterable):
         raise ArgumentError(
-            f"equal_keys must be a sequence of (left, right) pairs, not {type(keys).__name__}",
-            help="write equal_keys=[('id', 'id')]",
+            f"{what} must be a column name, or a sequence of names and (left, right) pairs, not {type(keys).__name__}",
+            help=f"write {what}='id' if both sides have that column, otherwise {what}=[('order_id', 'id')]",
         )
     pairs: list[tuple[str, str]] = []
     for i, pair in enumerate(keys):
-        if isinstance(pair, str | bytes) or not isinstance(pair, Sequence):
+        if isinstance(pair, str):
+            pair = (pair, pair)  # noqa: PLW2901  # the short form of the same key
+        if isinstance(pair, bytes) or not isinstance(pair, Sequence):
             raise ArgumentError(
-                f"equal_keys[{i}] must be a (left, right) pair, not {pair!r}", help=f"write ({pair!r}, {pair!r})"
+                f"{what}[{i}] must be a column name or a (left, right) pair, not {pair!r}",
+                help="write ('left_column', 'right_column')",
             )
         if len(pair) != 2:
             raise JoinSpecError(
-                f"equal_keys[{i}] has {len(pair)} names, a pair has 2",
+                f"{what}[{i}] has {len(pair)} names, a pair has 2",
                 code="W0303",
                 help="write ('left_column', 'right_column')",
             )
@@ -289,9 +300,4 @@ def _listed_keys(keys: Keys) -> KeyPairs:
         return ()
     if isinstance(keys, Mapping):
         return tuple(read_alias_pairs(keys, None))
-    if isinstance(keys, str | bytes) or not isinstance(keys, Sequence):
-        raise ArgumentError(
-            f"keys must be a mapping or a sequence, not {type(keys).__name__}",
-            help="write keys={'left_column': 'right_column'}",
-        )
-    return check_key_pairs([(k, k) if isinstance(k, str) else k for k in keys])
+    return check_key_pairs(keys, "keys")
