@@ -321,7 +321,7 @@ def test_the_old_content_of_a_target_is_kept_for_a_minute(
     for entry in (root / OLD).iterdir():
         entry.rename(entry.with_name(f"1000-{entry.name.partition('-')[2]}"))
     for now, kept in ((1060, ["old 20", "old 30"]), (1061, [])):
-        monkeypatch.setattr(moving.time, "time", lambda now=now: now)
+        monkeypatch.setattr("time.time", lambda now=now: now)
         remove_old(root / OLD)
         assert contents(root, str(OLD)) == kept
 
