@@ -21,8 +21,8 @@ from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = ROOT / "mkdocs.yml"
-# Pages and pictures outside docs/ that the site has too, at the same path below its root.
-BESIDES = ("CONTRIBUTING.md", "CHANGELOG.md", "bench/results/temporal.md", "bench/results/temporal.svg")
+# Pages outside docs/ that the site has too, at the same path below its root.
+BESIDES = ("CONTRIBUTING.md", "CHANGELOG.md", "bench/results/temporal.md")
 Nav = list[dict[str, Any]]
 
 _HEADING = re.compile(r"^# (?P<title>.+)$", re.MULTILINE)
@@ -46,7 +46,7 @@ def pages() -> list[str]:
     """Return every page of the site, as a path below its root."""
     docs = ROOT / "docs"
     own = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
-    return sorted([*own, *(name for name in BESIDES if name.endswith(".md"))])
+    return sorted([*own, *BESIDES])
 
 
 def expand_nav(entries: list[Any]) -> Nav:
@@ -157,11 +157,22 @@ def draw_graph(text: str) -> str:
     return f"{head}<defs>{marker}</defs>{''.join(parts)}</svg>"
 
 
+def linked_files() -> set[str]:
+    """Return the files outside docs/ that pages link to or show, which are no pages: pictures, a Dockerfile."""
+    found = set()
+    for page in pages():
+        for link in _LINK.finditer(source(page).read_text(encoding="utf-8")):
+            target = (source(page).parent / link["path"]).resolve()
+            if target.is_file() and target.is_relative_to(ROOT) and target.suffix != ".md":
+                found.add(target.relative_to(ROOT).as_posix())
+    return {name for name in found if not name.startswith("docs/")}
+
+
 def write_sources(folder: Path) -> Path:
     """Write the pages and the settings of the site into a folder; return the file with the settings."""
     docs = folder / "docs"
     shutil.copytree(ROOT / "docs", docs)
-    for name in BESIDES:
+    for name in (*BESIDES, *linked_files()):
         (docs / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, docs / name)
     for page in pages():

@@ -87,6 +87,7 @@ LATE: dict[str, frozenset[str]] = {
     "weft.expr.spark.frames": frozenset({COMPUTED}),  # classic or Connect, as the frame at hand
     "weft.joins.relation.frame": frozenset({COMPUTED}),  # packages of extras
     "weft.io.spark.connector": frozenset({COMPUTED}),  # the Spark half that a connector registers
+    "weft.io.spark.session": frozenset({"pyspark.testing.utils"}),  # what PySpark loads while the JVM starts
     "weft.io.spark.lakehouse": frozenset({COMPUTED}),  # optional packages
     "weft.io.spark.files": frozenset({"pyarrow.parquet"}),
     "weft.io.spark.database": frozenset({"psycopg"}),

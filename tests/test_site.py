@@ -125,6 +125,13 @@ def test_the_nav_has_every_page_once_and_no_other() -> None:
     assert sorted(build_site.in_nav(nav)) == build_site.pages()
 
 
+def test_no_page_has_the_marks_of_a_merge() -> None:
+    texts = {page: build_site.source(page).read_text(encoding="utf-8") for page in build_site.pages()}
+    mark = re.compile(r"^(?:<{7} .*|={7}|>{7} .*)$", re.MULTILINE)
+    assert mark.search("a\n<<<<<<< HEAD\nb\n")
+    assert [page for page, text in texts.items() if mark.search(text)] == []
+
+
 def test_the_sections_of_the_nav_are_these() -> None:
     assert [title for entry in build_site.read_settings()["nav"] for title in entry] == _SECTIONS
 
