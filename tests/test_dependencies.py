@@ -24,6 +24,7 @@ _OLDEST = re.compile(r">=([0-9.]+)")
 BROUGHT = {"py4j": "pyspark", "pydantic_core": "pydantic"}
 # Modules of extras and the only files that may import them; each asks for the module when it is needed, and refuses without it.
 OF_EXTRAS = {
+    "matplotlib": ("plot", {"weft.joins.picture"}),
     "polars": ("polars", {"weft.joins.relation.frame"}),
     "psycopg": ("postgres", {"weft.io.spark.database", "weft.pipelines.run.tables"}),
     "deltalake": ("delta", {"weft.io.spark.lakehouse"}),

@@ -129,6 +129,19 @@ class JoinCounts(Document):
 class MatchCounts(Document):
     """How many rows of each side have a match, before the join is used; `inspect_matches` returns it.
 
+    Parameters
+    ----------
+    left_rows, right_rows
+        How many rows each side has.  Required.
+    pairs
+        How many pairs of rows match.  Required.
+    left_matched, right_matched
+        How many rows of each side have a match.  Required.
+    most_for_left, most_for_right
+        The most matches that one row of a side has.  Required.
+
+    Examples
+    --------
     >>> counts = MatchCounts(
     ...     left_rows=100,
     ...     right_rows=40,

@@ -76,19 +76,21 @@ Shape = Line | Box | Dot | Label
 class Picture:
     """A picture of a join: a notebook shows it, and `savefig` writes it to a file.
 
+    Parameters
+    ----------
+    title
+        What the picture shows, in one sentence; read aloud in place of the picture.  Required.
+    width, height
+        The size in pixels.  Required.
+    shapes
+        What is drawn, from back to front.  Required.
+
+    Examples
+    --------
     ::
 
         picture = weft.explain_join(spec).plot()
         picture.savefig("join.svg")  # or .html; .png and .pdf need pip install 'weft[plot]'
-
-    Parameters
-    ----------
-    title
-        What the picture shows, in one sentence; read aloud in place of the picture.
-    width, height
-        The size in pixels.
-    shapes
-        What is drawn, from back to front.
     """
 
     title: str
