@@ -17,6 +17,7 @@ import weft.streams
 from weft import AsofOrder, JoinSpec, explain_join, inspect_keys
 from weft.cli.main import run_command
 from weft.core.frozen import FrozenMap
+from weft.core.names import quote_for_shell
 from weft.io.options import SparkSettings
 from weft.io.spark.session import session_for
 
@@ -178,13 +179,12 @@ PARTS: dict[str, Callable[[SparkSession], None]] = {
     "pipeline": show_pipeline,
     "streams": show_streams,
 }
-NEXT = """
-Try next
-========
-  weft init my_project --template orders     a workspace of your own; its README says what to type
-  weft explain W1001                         the page of an error code
-  docs/joins.md                              joins in Python, from the first one on
-"""
+NEXT = {
+    "weft init my_project --template orders": "a workspace of your own; its README says what to type",
+    "weft doctor --fast-start": "from now on Spark starts in half the time",
+    "weft explain W1001": "the page of an error code",
+    "docs/joins.md": "joins in Python, from the first one on",
+}
 
 
 def main() -> None:
@@ -199,7 +199,13 @@ def main() -> None:
         print(f"Spark {session.spark.version} started in {time.monotonic() - begun:.0f} seconds", flush=True)
         for name in names:
             PARTS[name](session.spark)
-    print(NEXT)
+    title("Try next")
+    steps = dict(NEXT)
+    if shutil.which("weft") is None:  # as after `make demo`, whose environment is not active
+        activate = Path(sys.prefix, "bin", "activate")
+        steps = {f". {quote_for_shell(activate)}": "so that the shell finds weft", **steps}
+    for what, why in steps.items():
+        print(f"  {what:<{max(map(len, steps))}}   {why}")
 
 
 if __name__ == "__main__":

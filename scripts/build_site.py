@@ -6,6 +6,7 @@ from the copy, so that the files in the repository read well without a generator
 
 from __future__ import annotations
 
+import graphlib
 import os
 import re
 import shutil
@@ -20,8 +21,8 @@ from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = ROOT / "mkdocs.yml"
-# Pages and pictures outside docs/ that the site has too, at the same path below its root.
-BESIDES = ("CONTRIBUTING.md", "CHANGELOG.md", "bench/results/temporal.md", "bench/results/temporal.svg")
+# Pages outside docs/ that the site has too, at the same path below its root.
+BESIDES = ("CONTRIBUTING.md", "CHANGELOG.md", "bench/results/temporal.md")
 Nav = list[dict[str, Any]]
 
 _HEADING = re.compile(r"^# (?P<title>.+)$", re.MULTILINE)
@@ -45,7 +46,7 @@ def pages() -> list[str]:
     """Return every page of the site, as a path below its root."""
     docs = ROOT / "docs"
     own = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
-    return sorted([*own, *(name for name in BESIDES if name.endswith(".md"))])
+    return sorted([*own, *BESIDES])
 
 
 def expand_nav(entries: list[Any]) -> Nav:
@@ -79,7 +80,7 @@ def title_of(page: str) -> str:
     found = _HEADING.search(source(page).read_text(encoding="utf-8"))
     if found is None:
         raise SystemExit(f"{source(page)} has no heading: start it with `# Title`")
-    return found["title"].replace("`", "")
+    return found["title"].replace("`", "").replace("..:", ":")
 
 
 def in_nav(nav: Nav) -> Iterator[str]:
@@ -94,6 +95,7 @@ def in_nav(nav: Nav) -> Iterator[str]:
 
 def adapt(page: str, text: str) -> str:
     """Return a page as the generator reads it: links lead to where the copies are, and the mark of a fence is its title."""
+    text = _GRAPH.sub(lambda found: f'<div class="graph">{draw_graph(found["arrows"])}</div>\n', text)
     text = _MARKED_FENCE.sub(lambda m: m["fence"] + (f' title="{m["tool"]}"' if m["tool"] else ""), text)
     parts = []
     end = 0
@@ -116,11 +118,61 @@ def _move_links(page: str, text: str) -> str:
     return _LINK.sub(move, text)
 
 
+# The graph of imports, which GitHub draws from its text; a page that fetches nothing has no program that could.
+_GRAPH = re.compile(r"^```mermaid\ngraph BT\n(?P<arrows>.*?)^```$", re.MULTILINE | re.DOTALL)
+_ARROW = re.compile(r"(\w+)\[\"(.+?)\"\] --> (\w+)\[\"(.+?)\"\]")
+_ROW_HEIGHT, _BOX_HEIGHT, _LETTER, _GAP = 70, 30, 8.2, 26
+
+
+def draw_graph(text: str) -> str:
+    """Return the arrows of a graph as an SVG picture: each box is in the row below all boxes that it points to."""
+    arrows = [(found[1], found[3]) for found in _ARROW.finditer(text)]
+    names = {name: label for found in _ARROW.finditer(text) for name, label in (found.group(1, 2), found.group(3, 4))}
+    row: dict[str, int] = {}
+    for name in graphlib.TopologicalSorter({n: [b for a, b in arrows if a == n] for n in names}).static_order():
+        row[name] = max((row[b] + 1 for a, b in arrows if a == name), default=0)
+    wide = {name: len(label) * _LETTER + 20 for name, label in names.items()}
+    middle: dict[str, float] = {}
+    for r in range(max(row.values()) + 1):
+        inside = [name for name in names if row[name] == r]
+        above = {name: [middle[b] for a, b in arrows if a == name] for name in inside}
+        inside.sort(key=lambda name: sum(above[name]) / len(above[name]) if above[name] else 0)
+        left = -(sum(wide[name] + _GAP for name in inside) - _GAP) / 2
+        for name in inside:
+            middle[name] = left + wide[name] / 2
+            left += wide[name] + _GAP
+    edge = min(middle[n] - wide[n] / 2 for n in names) - 4
+    width = max(middle[n] + wide[n] / 2 for n in names) + 4 - edge
+    parts = []
+    for a, b in arrows:
+        x, y, u, v = middle[a], row[a] * _ROW_HEIGHT + 4, middle[b], row[b] * _ROW_HEIGHT + _BOX_HEIGHT + 8
+        parts.append(f'<path d="M{x:.0f} {y}C{x:.0f} {y - 24} {u:.0f} {v + 24} {u:.0f} {v}"/>')
+    for n, label in names.items():
+        x, y = middle[n] - wide[n] / 2, row[n] * _ROW_HEIGHT + 4
+        parts.append(f'<rect x="{x:.0f}" y="{y}" width="{wide[n]:.0f}" height="{_BOX_HEIGHT}" rx="5"/>')
+        parts.append(f'<text x="{middle[n]:.0f}" y="{y + 20}">{label}</text>')
+    height = max(row.values()) * _ROW_HEIGHT + _BOX_HEIGHT + 8
+    head = f'<svg class="graph" viewBox="{edge:.0f} 0 {width:.0f} {height}" role="img" aria-label="Graph of imports">'
+    marker = '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker>'
+    return f"{head}<defs>{marker}</defs>{''.join(parts)}</svg>"
+
+
+def linked_files() -> set[str]:
+    """Return the files outside docs/ that pages link to or show, which are no pages: pictures, a Dockerfile."""
+    found = set()
+    for page in pages():
+        for link in _LINK.finditer(source(page).read_text(encoding="utf-8")):
+            target = (source(page).parent / link["path"]).resolve()
+            if target.is_file() and target.is_relative_to(ROOT) and target.suffix != ".md":
+                found.add(target.relative_to(ROOT).as_posix())
+    return {name for name in found if not name.startswith("docs/")}
+
+
 def write_sources(folder: Path) -> Path:
     """Write the pages and the settings of the site into a folder; return the file with the settings."""
     docs = folder / "docs"
     shutil.copytree(ROOT / "docs", docs)
-    for name in BESIDES:
+    for name in (*BESIDES, *linked_files()):
         (docs / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, docs / name)
     for page in pages():

@@ -84,7 +84,7 @@ DOCUMENTS = tuple(advice for page in PAGES if page.name != "CHANGELOG.md" for ad
 
 # Commands: in a sentence they are in backticks, elsewhere they are the whole text.
 _TICKED = re.compile(r"`weft ([^`]+)`")
-_WHOLE = re.compile(r"\s*(?:\$ )?weft (?=[a-z])([^`#&]+?)(?:(?:&&| \| ).*)?")
+_WHOLE = re.compile(r"\s*(?:\$ )?weft (?=[a-z])([^`#&]+?)(?:(?:&&|\|\|| \| ).*)?")
 _INSIDE = re.compile(
     r"(?<![\w`./'-])weft (?:init|validate|plan|runs?|preview|rerun|test|doctor|explain|stream|connectors)\b"
 )
@@ -103,6 +103,10 @@ def spelt_out(text: str) -> Iterator[list[str]]:
     yield from map(list, itertools.product(*choices))
 
 
+# Flags of `weft` itself, such as --install-completion.
+OWN_FLAGS = [[name] for parameter in COMMAND_LINE.params for name in parameter.opts if parameter.is_flag]
+
+
 def command_problem(given: list[str]) -> str:
     """Return why ``weft GIVEN`` cannot be typed; a command that is only named needs no arguments."""
     try:
@@ -110,6 +114,7 @@ def command_problem(given: list[str]) -> str:
     except WeftError as problem:
         return problem.message
     found, path = COMMAND_LINE, []
+    rest = rest[rest[:1] in OWN_FLAGS :]
     while rest and hasattr(found, "commands"):
         if rest[0] not in found.commands:
             return f"there is no command {rest[0]!r}: {', '.join(found.commands)}"
@@ -152,7 +157,7 @@ def all_options(command: Any) -> Iterator[str]:
 
 OPTION_NAMES = frozenset(all_options(COMMAND_LINE)) | {"--help"}
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*(?<!-)(?!-)")
-_OTHER_PROGRAMS = re.compile(r"\b(?:pip|pytest|uv|git|mvn|make|bench/\w+\.py|spark-submit)\b")
+_OTHER_PROGRAMS = re.compile(r"\b(?:pip|pytest|uv|git|mvn|make|bench/\w+\.py|spark-submit|rattler-build|docker)\b")
 
 
 def unknown_options(advice: Advice) -> Iterator[str]:

@@ -30,6 +30,10 @@ def test_the_demo_runs_to_its_end_without_noise() -> None:
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
     for given in ("natural_asof", "completed in", "The same job as a batch gives the same rows", "Try next"):
         assert given in ran.stdout
+    assert "weft doctor --fast-start" in ran.stdout.rpartition("Try next")[2]
+    # A sentence before each step, and nothing of Spark's log.
+    assert ran.stdout.count("\n# ") > 14
+    assert not re.search(r"\b(WARN|ERROR) \w+:|log4j", ran.stdout)
     # Progress goes to stderr; warnings of Spark and of Python are noise there.
     assert not re.search(r"WARN|ERROR|Warning|Traceback|Spark|Stage", ran.stderr), ran.stderr
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,15 @@ def test_a_page_prints_what_it_shows(
     name: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     follow(PAGES[name], InProcess(tmp_path, spark), rewrite=request.config.getoption("--rewrite-golden"))
+
+
+def test_the_figures_of_the_sizing_page_are_those_of_the_benchmarks() -> None:
+    rows = re.findall(r"^\| \d+M \| (.+) \| (.+) \|$", PAGES["sizing"].read_text(encoding="utf-8"), re.MULTILINE)
+    benchmarks = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    seconds = [re.findall(rf"^\| uniform-{n}M: [^|]*\| ([\d.]+) \|", benchmarks, re.MULTILINE) for n in (1, 10, 50)]
+    (memory,) = re.findall(r"peak memory of a task [^|]*\| ([^|]*) \|", benchmarks)
+    assert [[row[0]] for row in rows] == seconds
+    assert [row[1] for row in rows] == memory.split(", ")
 
 
 @pytest.mark.parametrize("name", PAGES)

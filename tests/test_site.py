@@ -125,6 +125,13 @@ def test_the_nav_has_every_page_once_and_no_other() -> None:
     assert sorted(build_site.in_nav(nav)) == build_site.pages()
 
 
+def test_no_page_has_the_marks_of_a_merge() -> None:
+    texts = {page: build_site.source(page).read_text(encoding="utf-8") for page in build_site.pages()}
+    mark = re.compile(r"^(?:<{7} .*|={7}|>{7} .*)$", re.MULTILINE)
+    assert mark.search("a\n<<<<<<< HEAD\nb\n")
+    assert [page for page, text in texts.items() if mark.search(text)] == []
+
+
 def test_the_sections_of_the_nav_are_these() -> None:
     assert [title for entry in build_site.read_settings()["nav"] for title in entry] == _SECTIONS
 
@@ -151,6 +158,57 @@ def test_a_page_is_adapted_outside_its_code() -> None:
     assert build_site.adapt("CONTRIBUTING.md", "[a](docs/joins.md) [b](https://x.org/a.md)") == (
         "[a](joins.md) [b](https://x.org/a.md)"
     )
+
+
+# What newcomers ask, and words of the answer: on the start page, or on a page that its row links to.
+QUESTIONS = {
+    "install": ["pip install weft", "Java 17"],
+    "Spark does it support": ["4.0 to 4.3"],
+    "Tempo": ["natural_asof", "asof_join"],
+    "YARN": ["pyarrow", "spark:"],
+    "Kafka": ["at least once", "exactly once", "weft-row-id"],
+    "Airflow": ["--json", "exit"],
+    "memory": ["memory", "three"],
+    "late rows": ["redrive", "watermark", "side_output"],
+    "SCD2": ["until"],
+    "Delta": ["weft[delta]", "delta"],
+    "twelve months": ["for month in"],
+    "functions": ["DATE_TRUNC", "COALESCE", "LABEL_SET"],
+}
+
+
+def questions() -> dict[str, str]:
+    """Return the rows of the questions on the start page by their question."""
+    section = (
+        (ROOT / "docs" / "index.md").read_text(encoding="utf-8").partition("\n## Questions\n")[2].partition("\n## ")[0]
+    )
+    rows = [line.strip("| ").split(" | ", 1) for line in section.splitlines() if line.startswith("| ")]
+    return {question: rest for question, rest in rows if question != "question"}
+
+
+@pytest.mark.parametrize("topic", QUESTIONS)
+def test_a_question_of_newcomers_is_answered_one_click_from_the_start_page(topic: str) -> None:
+    rows = [(question, rest) for question, rest in questions().items() if topic in question]
+    assert len(rows) == 1, f"no question, or several, about {topic}"
+    links = [found["path"] for found in re.finditer(r"\]\((?P<path>[^)#]*)(?:#[^)]*)?\)", rows[0][1])]
+    assert links, f"the answer about {topic} links to no page"
+    text = "\n".join(
+        [rows[0][1], *((ROOT / "docs" / (path or "index.md")).read_text(encoding="utf-8") for path in links)]
+    )
+    assert [word for word in QUESTIONS[topic] if word not in text] == []
+
+
+def test_every_question_of_the_start_page_is_checked() -> None:
+    assert len(questions()) == len(QUESTIONS) == 12
+
+
+def test_a_graph_of_the_pages_is_drawn_with_every_box_below_what_it_points_to() -> None:
+    drawn = build_site.draw_graph('  a["a"] --> b["b/c"]\n  d["d"] --> a["a"]\n  d["d"] --> e["e"]\n')
+    heights = {label: int(y) for y, label in re.findall(r'y="(\d+)">([^<]+)</text>', drawn)}
+    assert heights["b/c"] == heights["e"] < heights["a"] < heights["d"]
+    assert drawn.count('<path d="M') == 3 + 1
+    page = build_site.adapt("architecture.md", '```mermaid\ngraph BT\n  a["a"] --> b["b"]\n```\n')
+    assert page.startswith('<div class="graph"><svg')
 
 
 @pytest.mark.slow

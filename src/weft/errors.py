@@ -6,8 +6,11 @@ Each error derives from `WeftError` and from the built-in error that fits, so ``
 
 from __future__ import annotations
 
+import itertools
+import linecache
 import os
 import re
+import sys
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -104,6 +107,21 @@ def _shorten_words(text: str) -> str:
     return re.sub(rf"\S{{{_MAX_WORD},}}", lambda word: f"{word[0][:500]}...{word[0][-100:]}", text)
 
 
+def _find_calling_line() -> str:
+    """Return the file, number and text of the line that called Weft; empty if no file has it."""
+    frame, caller = sys._getframe(1), None  # noqa: SLF001  # finds the frame of the caller
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_PACKAGE):
+            caller = frame.f_back
+        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+    while caller is not None:
+        file, number = caller.f_code.co_filename, caller.f_lineno
+        if text := linecache.getline(file, number).strip():
+            return f"  at {file}:{number}: {redact(text)}"
+        caller = caller.f_back  # code without a file, such as the __init__ of a dataclass
+    return ""
+
+
 class WeftError(Exception):
     """Base class of every error: one or more diagnostics, printed in full.
 
@@ -130,6 +148,9 @@ class WeftError(Exception):
         self.diagnostics: tuple[Diagnostic, ...] = tuple(what)
         # The only argument, so that errors can be copied and pickled: workers send theirs to the driver.
         super().__init__(self.diagnostics)
+        if line := _find_calling_line():
+            # A note: the traceback of a script ends with it, and `str` is the diagnostics alone.
+            self.add_note(line)
 
     @property
     def code(self) -> Code:
@@ -152,9 +173,11 @@ class WeftError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Return the text for notebooks: the line that failed and the diagnostics, without frames of Weft."""
-        frames = traceback.extract_tb(self.__traceback__)
-        user_frames = [f for f in frames if not f.filename.startswith(_PACKAGE)]
-        at = [f"line {f.lineno}: {f.line}" for f in user_frames[-1:] if f.line]
+        # The caller of Weft: what Weft calls, such as contextlib or pyspark, is not the line of the user either.
+        user_frames = itertools.takewhile(
+            lambda f: not f.filename.startswith(_PACKAGE), traceback.extract_tb(self.__traceback__)
+        )
+        at = [f"line {f.lineno}: {f.line}" for f in user_frames if f.line][-1:]
         return [*at, str(self)]
 
 

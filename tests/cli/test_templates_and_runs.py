@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from command_line import weft
 from engine_data import sample_workspace
+from weft.cli.commands.init import list_templates
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +55,65 @@ def test_the_tests_of_a_template_pass(template: str, tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
     assert "1 passed" in ran.stdout
+
+
+def typed_lines(readme: str) -> list[str]:
+    """Return the commands of a README, without the remarks behind them."""
+    blocks = readme.split("```sh\n")[1:]
+    return [line.partition("  #")[0].strip() for block in blocks for line in block.partition("```")[0].splitlines()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("template", list_templates())
+def test_every_command_in_the_readme_of_a_template_works(template: str, tmp_path: Path, spark: SparkSession) -> None:
+    root = tmp_path / template
+    assert weft("init", root, "--template", template).code == 0
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    assert readme.startswith("# ")
+    lines = typed_lines(readme)
+    assert len(lines) > 1
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "PYTEST_"))}
+    settings = bare | {
+        "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
+        "PYTEST_ADDOPTS": "-p no:cacheprovider -c /dev/null --rootdir .",
+    }
+    for line in lines:
+        program, *words = shlex.split(line)
+        if program == "weft":
+            ran = weft(*words, root=root, spark=spark)
+            assert ran.code == 0, f"{line}\n{ran.out}\n{ran.err}"
+            assert ran.out, line
+            continue
+        command = shlex.quote(sys.executable) if program == "python" else program
+        shown = subprocess.run(
+            ["bash", "-c", f"{command} {line.partition(' ')[2]}"],
+            cwd=root,
+            env=settings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert shown.returncode == 0, f"{line}\n{shown.stdout[-2000:]}\n{shown.stderr[-2000:]}"
+        assert shown.stdout, line
+        assert "WARN" not in shown.stderr, shown.stderr
+
+
+@pytest.mark.parametrize("template", list_templates())
+def test_a_template_has_data_a_test_and_schemas_that_git_keeps(template: str, tmp_path: Path) -> None:
+    root = tmp_path / template
+    files = weft("init", root, "--template", template, "--json").data["files"]
+    assert [file for file in files if file.startswith("data/")]
+    assert [file for file in files if file.startswith(("scenarios/", "tests/"))]
+    subprocess.run(["git", "init", "-q", root], check=True)
+    listed = subprocess.run(
+        ["git", "-C", root, "ls-files", "--others", "--exclude-standard"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert {*files, "README.md", ".gitignore"} <= {*listed}
+    # Each file of YAML names its schema, and the schema is there.
+    for file in (root / name for name in files if name.endswith(".yml")):
+        first = file.read_text(encoding="utf-8").splitlines()[0]
+        schema = (file.parent / first.partition("$schema=")[2]).resolve()
+        assert schema.relative_to(root).as_posix() in listed, file
 
 
 def test_a_saved_plan_must_still_hold(tmp_path: Path, spark: SparkSession) -> None:

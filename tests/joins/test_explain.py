@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import weft
 from weft.core.types import LONG, Field, Schema
 from weft.joins.choose import choose
 from weft.joins.explain import JoinExplanation, explain_resolved, explain_several, explain_spec
@@ -223,7 +227,7 @@ def test_html_holds_no_name_as_markup(name: str) -> None:
         for harmful in ("<script", "<img", "</td></table><"):
             assert harmful not in page
         inside = page
-        for tag in ("div", "h3", "h4", "table", "tr", "th", "td", "p", "code"):
+        for tag in ("div", "style", "h3", "h4", "table", "tr", "th", "td", "p", "code"):
             inside = inside.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
         assert "<" not in inside.replace("<div class='weft-explain'>", "")
         assert "weft-explain" in page
@@ -237,6 +241,54 @@ def test_a_name_cannot_add_a_line_to_the_text() -> None:
     text = str(explain_resolved(resolve_join(spec, schema, schema, project=project), spec, ordering=((forged, True),)))
     assert sum("fingerprint  " in line and line.startswith("  join fingerprint") for line in text.splitlines()) == 1
     assert "\x1b" not in text
+
+
+class Shell:
+    """As much of an IPython shell as displays values."""
+
+    def __init__(self) -> None:
+        self.execution_count = 7
+        self.published: list[dict[str, str]] = []
+        self.display_pub = self
+
+    def publish(self, data: dict[str, str]) -> None:
+        self.published.append(data)
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
+    shell = Shell()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    return shell
+
+
+def test_a_cell_of_a_notebook_shows_an_explanation_once(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    explanation = weft.explain_join(KEYED, how="left")
+    explanation._ipython_display_()  # what IPython does with the last value of a cell
+    assert len(shell.published) == 1
+    assert shell.published[0]["text/html"] == explanation._repr_html_()
+    assert shell.published[0]["text/plain"] == str(explanation)
+    assert capsys.readouterr().out == ""
+    shell.execution_count += 1
+    explanation._ipython_display_()  # a later cell shows it again
+    assert len(shell.published) == 2
+    assert explanation == explain_spec(KEYED, "left")
+
+
+def test_outside_of_a_notebook_an_explanation_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (None, SimpleNamespace(get_ipython=lambda: None)):
+        monkeypatch.setitem(sys.modules, "IPython", module)
+        explanation = weft.explain_join(KEYED, how="left")
+        assert capsys.readouterr().out == f"{explanation}\n"
+
+
+def test_a_file_gets_the_text_in_a_notebook_too(shell: Shell) -> None:
+    file = io.StringIO()
+    explanation = weft.explain_join(KEYED, file=file)
+    assert file.getvalue() == f"{explanation}\n"
+    assert not shell.published
 
 
 def test_an_explanation_can_be_compared() -> None:

@@ -6,13 +6,14 @@ import datetime as dt
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Context, Option
 
+from weft.cli.terminal import show_waiting
 from weft.core.names import format_list, suggest
 from weft.errors import Code, Diagnostic, EntityError, StoreError, WeftError, WorkspaceError
 
@@ -62,6 +63,10 @@ class Call:
     def is_silent(self) -> bool:
         """Whether progress is hidden; with ``--json`` it needs ``--verbose``."""
         return self.quiet or (self.json and not self.verbose)
+
+    def waiting(self, text: str, *, hint: str = "", has_line: bool = True) -> AbstractContextManager[None]:
+        """Show what the command is busy with, unless progress is hidden."""
+        return nullcontext() if self.is_silent else show_waiting(text, hint=hint, has_line=has_line)
 
     def nearest_root(self) -> Path:
         """Return the nearest folder with a ``weft.yml``, else the start folder itself."""
@@ -272,8 +277,19 @@ def lazy_session(call: Call, workspace: Workspace) -> Iterator[Callable[[], Sess
     from weft.io.spark.session import session_for
 
     with ExitStack() as stack:
+
+        def start() -> Session:
+            with call.waiting("starting Spark", hint=_how_to_start_faster()) if call.spark is None else nullcontext():
+                return stack.enter_context(session_for(workspace.settings.spark, workspace.root, spark=call.spark))
+
         # Started by the first call: a run that is refused, or only resumes a publication, needs no JVM.
-        yield lambda: stack.enter_context(session_for(workspace.settings.spark, workspace.root, spark=call.spark))
+        yield start
+
+
+def _how_to_start_faster() -> str:
+    from weft.io.spark.class_archive import archive_path
+
+    return "" if archive_path().exists() else "(`weft doctor --fast-start` halves this)"
 
 
 @contextmanager

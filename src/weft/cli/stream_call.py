@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from weft.cli.call import Call, unknown_name
+from weft.core.names import WORD
 from weft.errors import WeftError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 STREAMS = "streams"
 """Folder of a workspace with its jobs."""
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 JobArgument = Annotated[str, Argument(metavar="JOB", help="A .sql file, or the name of one here or in streams/.")]
 DefineOption = Annotated[
     list[str] | None, Option("-D", metavar="VAR=VALUE", help="Set the value of ${VAR} in the job. Repeatable.")
@@ -100,7 +99,7 @@ def parse_variables(defines: Sequence[str]) -> tuple[tuple[str, str], ...]:
     variables = []
     for define in defines:
         name, equals, value = define.partition("=")
-        if not equals or not _VARIABLE.fullmatch(name):
+        if not equals or not WORD.fullmatch(name):
             raise WorkspaceError(f"invalid variable {define!r} for -D", code="W1803", help="write -D VAR=VALUE")
         variables.append((name, value))
     return tuple(variables)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from weft.errors import Diagnostic
@@ -80,6 +82,26 @@ def format_operation(counts: OperationCounts, kind: str) -> str:
 
 
 _VERBS = {"aggregate": "added", "append": "added", "delete": "deleted"}
+
+
+@contextmanager
+def show_waiting(text: str, *, hint: str = "", has_line: bool = True) -> Iterator[None]:
+    """Show on stderr what a command is busy with: on a terminal until it is done, with the time; else one line.
+
+    `hint` is shown on a terminal; without `has_line` nothing is shown elsewhere.
+    """
+    if not sys.stderr.isatty():
+        if has_line:
+            print_stderr(f"{text} ...")
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(), TextColumn(hint))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        shown.add_task(text, total=None)
+        yield
 
 
 class TerminalProgress:

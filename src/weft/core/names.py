@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import keyword
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 
@@ -11,6 +12,9 @@ from weft.errors import ArgumentError, JoinSpecError
 
 LEFT = "__weft_l"
 RIGHT = "__weft_r"
+
+WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""A name that needs no quotes: an alias, a variable, a token of a template."""
 
 
 def internal_name(prefix: str, index: int) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from weft.core.fingerprint import fingerprint
@@ -23,6 +24,11 @@ Row = tuple[str, ...]
 _KEY_HEADINGS = ("left", "right", "origin", "type")
 _COLUMN_HEADINGS = ("name", "type", "source", "reason")
 _HIDDEN_HEADINGS = ("column", "reason")
+_STYLE = (
+    ".weft-explain table{border-collapse:collapse}.weft-explain h3,.weft-explain h4{margin:.6em 0 .2em}"
+    ".weft-explain th,.weft-explain td{padding:.2em .8em;text-align:left;border-bottom:1px solid #8884}"
+    ".weft-explain th,.weft-explain p{opacity:.7;font-weight:normal}"
+)
 _NULLS = {True: "a NULL key equals a NULL key", False: "a NULL key matches nothing"}
 
 
@@ -40,6 +46,8 @@ class JoinExplanation:
     spec: Mapping[str, Any] | None = field(default=None, repr=False)
     spec_fingerprint: str = ""
     strategy: Choice | None = None
+    shown: int | None = field(default=None, compare=False, repr=False)
+    """The cell of a notebook, by its number, in which `show` has displayed it."""
 
     @property
     def fingerprints(self) -> tuple[tuple[str, str], ...]:
@@ -97,7 +105,7 @@ class JoinExplanation:
             return f"<h4>{html.escape(title)}</h4><table>{cells}</table>"
 
         return (
-            f"<div class='weft-explain'><h3>{html.escape(self.title)}</h3>"
+            f"<div class='weft-explain'><style>{_STYLE}</style><h3>{html.escape(self.title)}</h3>"
             + table("facts", ("fact", "value"), self.facts)
             + table("keys", _KEY_HEADINGS, self.keys)
             + table("columns", _COLUMN_HEADINGS, self.columns)
@@ -105,6 +113,29 @@ class JoinExplanation:
             + "".join(f"<p>{name} <code>{html.escape(value)}</code></p>" for name, value in self.fingerprints)
             + "</div>"
         )
+
+    def show(self) -> JoinExplanation:
+        """Print the explanation, or display it in IPython, and return it; the same cell does not display it again."""
+        shell = _find_shell()
+        if shell is None:
+            print(self)  # noqa: T201  # printing is what the method is for
+            return self
+        self._publish(shell)
+        return replace(self, shown=shell.execution_count)
+
+    def _ipython_display_(self) -> None:
+        shell = _find_shell()
+        if shell is not None and self.shown != shell.execution_count:
+            self._publish(shell)
+
+    def _publish(self, shell: Any) -> None:
+        shell.display_pub.publish({"text/plain": str(self), "text/html": self._repr_html_()})
+
+
+def _find_shell() -> Any:
+    """Return the running IPython shell, None outside of one; a shell has imported IPython itself."""
+    module = sys.modules.get("IPython")
+    return None if module is None else module.get_ipython()
 
 
 def _on_one_line(text: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import datetime as dt
+import pickle
+import subprocess
 import sys
 from inspect import signature
 from pathlib import Path
@@ -270,6 +272,37 @@ def test_a_notebook_shows_the_line_that_was_run_and_the_error_alone() -> None:
     line, text = caught.value._render_traceback_()
     assert line.endswith('TRADES.natural_asof(QUOTES, on="ts")')
     assert text == str(caught.value)
+
+
+def test_a_notebook_shows_the_line_of_the_user_when_weft_uses_other_packages_too() -> None:
+    class Frame:
+        isStreaming = False  # noqa: N815  # as Spark calls it
+
+        def count(self) -> int:
+            raise RuntimeError("[W1809] the Python, /p, has no module numpy. Next: set X\n")
+
+    relation: Any = Relation(Frame(), LEFT, None)  # type: ignore[arg-type]
+    with pytest.raises(WeftError) as caught:  # raised inside of contextlib
+        relation.count()
+    line, _ = caught.value._render_traceback_()
+    assert line.endswith("relation.count()")
+    with pytest.raises(WeftError) as caught:  # raised below the generated __init__ of a dataclass
+        AsofSpec("symbol", order=5)  # type: ignore[arg-type]
+    line, _ = caught.value._render_traceback_()
+    assert 'AsofSpec("symbol", order=5)' in line
+
+
+def test_the_traceback_of_a_script_ends_with_the_line_of_the_user(tmp_path: Path) -> None:
+    script = tmp_path / "orders.py"
+    script.write_text("import weft\n\nspec = weft.JoinSpec(5)\n")
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1] == f"  at {script}:3: spec = weft.JoinSpec(5)"
+    with pytest.raises(ArgumentError) as caught:
+        weft.JoinSpec(5)  # type: ignore[arg-type]
+    assert "  at " not in str(caught.value)
+    copied = pickle.loads(pickle.dumps(caught.value))  # noqa: S301  # our own bytes
+    assert copied.__notes__ == caught.value.__notes__
 
 
 @pytest.mark.parametrize(

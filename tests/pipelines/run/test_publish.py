@@ -311,15 +311,19 @@ def test_a_move_that_was_taken_back_leaves_no_mark(root: Path, store: Store) -> 
     assert not move.mark.exists()
 
 
-def test_the_old_content_of_a_target_is_kept_for_a_minute(root: Path, store: Store) -> None:
+def test_the_old_content_of_a_target_is_kept_for_a_minute(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number, content in enumerate(("old", "new"), 1):
         staged_run(root, store, content, number=number).publish()
     remove_old(root / OLD)
     assert contents(root, str(OLD)) == ["old 20", "old 30"]
     for entry in (root / OLD).iterdir():
-        entry.rename(entry.with_name(f"1-{entry.name}"))  # put there in 1970
-    remove_old(root / OLD)
-    assert contents(root, str(OLD)) == []
+        entry.rename(entry.with_name(f"1000-{entry.name.partition('-')[2]}"))
+    for now, kept in ((1060, ["old 20", "old 30"]), (1061, [])):
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        remove_old(root / OLD)
+        assert contents(root, str(OLD)) == kept
 
 
 def test_a_disk_that_cannot_exchange_renames_twice(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,21 @@ def test_rows_of_a_table_without_a_period_are_of_every_period(tmp_path: Path) ->
     assert files.dataset.main_table.temporal_mode == "period"
 
 
+@pytest.mark.parametrize(
+    ("columns", "key"),
+    [
+        ("", ("journal_id", "line_number")),
+        (", columns: [line_number, journal_id, currency]", ("journal_id", "line_number")),
+        (", columns: [journal_id, currency]", ()),
+    ],
+)
+def test_the_natural_key_is_kept_when_all_its_columns_are_written(
+    tmp_path: Path, columns: str, key: tuple[str, ...]
+) -> None:
+    one = registered(made(tmp_path, "{path: exports/gl}", columns))
+    assert one.dataset.natural_key_columns == key
+
+
 def test_the_store_returns_the_location_of_a_table(tmp_path: Path) -> None:
     from staged_runs import staged_run
 

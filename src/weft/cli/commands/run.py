@@ -59,11 +59,12 @@ def run(
                 help="remove PROJECT and --period, or remove --resume",
             )
         return _resume(context, resume, allow_changed_inputs=allow_changed_inputs)
-    workspace, chosen = call.project(project)
-    from weft.pipelines.plan.catalog import Catalog
+    with call.waiting("reading the workspace", has_line=False):
+        workspace, chosen = call.project(project)
+        from weft.pipelines.plan.catalog import Catalog
 
-    parsed = parse_period(period, chosen, Catalog.of(workspace))
-    from weft.pipelines.run.execute import RunOptions, run_project
+        parsed = parse_period(period, chosen, Catalog.of(workspace))
+        from weft.pipelines.run.execute import RunOptions, run_project
 
     options = RunOptions(known_at=time, today=day, correction=correction, sandbox=sandbox, plan=plan)
     with write_store(workspace) as store, lazy_session(call, workspace) as session:

@@ -6,6 +6,7 @@ caller is used as it is and is not stopped.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import time
@@ -13,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TextIO
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
@@ -257,8 +259,15 @@ def _classic(settings: SparkSettings, root: Path) -> Session:
     # The settings of weft.yml override the defaults, but not those that the results depend on.
     for key, value in {**conf, **dict(settings.conf), **OURS}.items():
         builder = builder.config(key, value)
+    Thread(target=_import_early, daemon=True).start()
     with _logged(root / LOG):
         return Session(builder.getOrCreate(), owned=True)
+
+
+def _import_early() -> None:
+    """Import what PySpark imports with its first call into the JVM, while the JVM starts: with pandas, a second."""
+    with suppress(Exception):  # the import that needs it raises it again
+        importlib.import_module("pyspark.testing.utils")
 
 
 def worker_python(settings: SparkSettings) -> str:
@@ -280,13 +289,26 @@ def _logged(log: Path) -> Iterator[None]:
         target = os.open(log, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if is_long else os.O_APPEND), 0o644)
     except OSError:  # a workspace that cannot be written to has no log
         target = os.open(os.devnull, os.O_WRONLY)
+    python = sys.stderr
     try:
+        # What Python writes in the meantime, such as the progress of a command, has another way to the terminal.
+        if python is not None and _number_of(python) == _STDERR:
+            sys.stderr = os.fdopen(terminal, "w", buffering=1, encoding="utf-8", closefd=False)
         os.dup2(target, _STDERR)
         yield
     finally:
         os.dup2(terminal, _STDERR)
+        sys.stderr = python
         os.close(terminal)
         os.close(target)
+
+
+def _number_of(stream: TextIO) -> int | None:
+    """Return the number of the file of a stream, None for one in memory."""
+    try:
+        return stream.fileno()
+    except OSError:  # io.UnsupportedOperation, for example of a captured stream
+        return None
 
 
 def _first_line(cause: Exception) -> str:

@@ -37,7 +37,7 @@ def explain_join(
     project: JoinProjection | None = None,
     file: TextIO | None = None,
 ) -> JoinExplanation:
-    """Print the explanation of a join and return it.  No job runs.
+    """Print the explanation of a join, or display it in a notebook, and return it.  No job runs.
 
     Pass a spec, or two relations and a spec, or a relation that a join returned.
 
@@ -73,7 +73,9 @@ def explain_join(
         weft.explain_join(orders.natural_left(customers, customer_ref="id"))
     """
     explanation = _explain(left, right, spec, how, project)
-    print(explanation, file=file)  # printing is what the function is for
+    if file is None:
+        return explanation.show()
+    print(explanation, file=file)
     return explanation
 
 

@@ -513,7 +513,10 @@ class Actions(Frame):
             return self.df.toArrow()
 
     def to_polars(self) -> pl.DataFrame:
-        """Return all rows as a Polars DataFrame; needs ``pip install 'weft[polars]'``."""
+        """Return all rows as a Polars DataFrame; needs ``pip install 'weft[polars]'``.
+
+        ``prices.to_polars().describe()``
+        """
         check_not_streaming(self.df, "to_polars")
         # Before the job: an hour of work must not end in a missing package.
         polars = load_package("polars", "to_polars", extra="polars")

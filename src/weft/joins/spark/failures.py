@@ -57,6 +57,15 @@ def find_conditions(failure: BaseException, text: str | None = None) -> tuple[Co
     return tuple(sorted(named, key=lambda condition: condition.name != own))
 
 
+def strip_sqlstate(message: str) -> str:
+    """Return a message of Spark without the SQLSTATE at its end.
+
+    >>> strip_sqlstate("Division by zero. SQLSTATE: 22012")
+    'Division by zero.'
+    """
+    return message.partition("SQLSTATE:")[0].strip()
+
+
 def find_disk_full_message(failure: BaseException, text: str) -> str:
     """Return the message of a failure about a full disk, an empty string when it is about something else."""
     # Spark has no condition for it: the message is that of the operating system, Java or the database.

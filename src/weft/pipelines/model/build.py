@@ -176,7 +176,7 @@ def _prune(node: Node, problems: tuple[Problem, ...], lost: list[Path]) -> Node 
         if (filled := _fill_placeholder(node, path)) is not None:
             node = filled
             continue
-        # Without a key that it needs, nothing can be said about a mapping: the whole entry of its list is dropped.
+        # Without a key that it needs, a mapping cannot be checked: the whole entry of its list is dropped.
         if problem.kind == "missing" or not path or isinstance(path[-1], int):
             path = _outermost_entry(path)
             if not path or (problem.kind == "missing" and path == problem.path):

@@ -10,13 +10,13 @@ from pydantic import Field as Rules
 
 from weft.core import types
 from weft.core.fingerprint import fingerprint
-from weft.core.names import suggest
+from weft.core.names import WORD, suggest
 from weft.core.source import NO_SOURCES, Source
 from weft.core.spec import ALWAYS, REQUIRED, Limits, Locations, Positive, ReadAs, Spec, Text, yaml_key
 from weft.core.types import DType, Field, Schema, common_type, parse_type
 from weft.errors import UnknownColumnError, WeftError
 from weft.io.datasource import EntityStatus
-from weft.pipelines.model.entries import WORD, AsOf, Entries, Findings, read_identity
+from weft.pipelines.model.entries import AsOf, Entries, Findings, read_identity
 from weft.pipelines.model.values import PERIOD_START, Check, DatasetRef, Origin, TemporalMode
 
 __all__ = ["ColumnDef", "Dataset", "DatasetRef", "LookupDef", "TableDef", "format_type"]

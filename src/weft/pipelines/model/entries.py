@@ -18,9 +18,6 @@ from weft.errors import Code
 from weft.pipelines.model.values import PERIOD_END, PERIOD_START, AsOfDay, LocatedText
 from weft.pipelines.model.yaml_nodes import Item, Node, scalar_source, to_python
 
-WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""A name that needs no quotes in an expression."""
-
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 LONGEST_NAME = 60

@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal, get_args
@@ -22,15 +21,13 @@ from typing import Literal, get_args
 from weft.core.names import suggest
 from weft.errors import Diagnostic
 from weft.pipelines.model.scenario import normalize_scenario
-from weft.pipelines.model.values import OperationType
+from weft.pipelines.model.values import PINNED, OperationType
 from weft.pipelines.model.yaml_nodes import Item, Node, as_text, scalar_source, to_python
 
 Kind = Literal["settings", "calendar", "datasource", "resolver", "dataset", "project", "scenario"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 OPERATION_TYPES: tuple[str, ...] = get_args(OperationType)
 
-# At most nine digits: a version must fit a 32-bit column of the store.
-_PINNED = re.compile(r"(.*\S)@([1-9][0-9]{0,8})")
 _EXPRESSIONS = ("selector", "on", "expression", "when", "source_selector")
 _ALTERNATIVES = (("order", "seq"), ("parameters", "arguments"))
 """Keys of the alternative form of an operation, each with its canonical name."""
@@ -257,7 +254,7 @@ def _expand_reference(node: Node, key: str, short: str, version: str | None, fin
 
 
 def _split_version(node: Node, key: str, value: Node, version: str, findings: list[Diagnostic]) -> Node:
-    match = _PINNED.fullmatch(value.value) if value.kind == "scalar" and isinstance(to_python(value), str) else None
+    match = PINNED.fullmatch(value.value) if value.kind == "scalar" and isinstance(to_python(value), str) else None
     if match is None:
         return node
     # Both parts keep their own location, so that an error can point at the name or at the version.

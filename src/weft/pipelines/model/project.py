@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar
 
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
+from weft.core.names import WORD
 from weft.core.source import NO_SOURCES
 from weft.core.spec import ALWAYS, Limits, Locations, Positive, ReadAs, Spec, Text, freeze_values
 from weft.pipelines.model.entries import (
-    WORD,
     Entries,
     ExpressionText,
     Findings,

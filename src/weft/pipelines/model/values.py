@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -82,6 +83,11 @@ class LocatedText:
 
 MISSING_INPUT = "?"
 """Placeholder for the input dataset that a file does not name, so that the rest can be checked."""
+
+
+# At most nine digits: a version must fit a 32-bit column of the store.
+PINNED = re.compile(r"(.*\S)@([1-9][0-9]{0,8})")
+"""A reference with a version: ``gl@3``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,10 @@ After::
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from weft.core.names import fold
+from weft.core.names import WORD, fold
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, NULL
 from weft.errors import Code, Diagnostic, ExpressionError, RuntimeJoinError, SourceLocation, WeftError
@@ -29,7 +28,6 @@ from weft.pipelines.plan.catalog import MissingDataset
 from weft.pipelines.plan.scopes import Slot
 
 LONGEST_ALIAS = 64
-_ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEPT = ("W1207", "W0212", "W0213", "W1213")
 """Codes that findings keep inside a condition."""
 
@@ -191,7 +189,7 @@ def check_alias(join: RuntimeJoin, before: Sequence[str], tables: Sequence[str])
     """Yield findings about an alias: its format, VR-004 and VR-005."""
     text: LocatedText = join.alias
     alias = text.text
-    if not _ALIAS.fullmatch(alias) or len(alias) > LONGEST_ALIAS:
+    if not WORD.fullmatch(alias) or len(alias) > LONGEST_ALIAS:
         yield Diagnostic(
             "W1210",
             f"invalid alias {alias!r}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from weft.errors import RunError, RuntimeJoinError, WeftError
 from weft.io.spark.failures import data_failure
 from weft.io.spark.session import is_jvm_gone
-from weft.joins.spark.failures import Condition, explain_job_failure, find_conditions, find_disk_full_message
+from weft.joins.spark.failures import (
+    Condition,
+    explain_job_failure,
+    find_conditions,
+    find_disk_full_message,
+    strip_sqlstate,
+)
 from weft.joins.spark.workers import diagnose_worker
 from weft.pipelines.plan.operations.resolved import ResolvedOperation, ResolvedUpdate
 from weft.pipelines.run.moving import no_space
@@ -20,7 +25,6 @@ from weft.pipelines.store.records import RunFailure
 if TYPE_CHECKING:
     from weft.pipelines.spark.frame import Lowering
 
-_SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
 _HELP = {
     "ARITHMETIC_OVERFLOW": "give the column a wider type, or ROUND the value",
     "NUMERIC_VALUE_OUT_OF_RANGE": "give the column a wider type, or ROUND the value",
@@ -82,7 +86,7 @@ def _wrapped(failure: BaseException, where: str) -> RunError:
     condition, message = next(iter(find_conditions(failure)), Condition("", text.splitlines()[0]))
     help = next((hint for mark, hint in _HELP.items() if condition.startswith(mark)), "")
     return RunError(
-        f"{where} failed: {_SQLSTATE.sub('', message).strip()}" + (f" ({condition})" if condition else ""),
+        f"{where} failed: {strip_sqlstate(message)}" + (f" ({condition})" if condition else ""),
         code="W1513",
         help=help or "`weft runs show LAST` shows the details",
     )

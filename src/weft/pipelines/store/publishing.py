@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from weft.errors import Diagnostic, StoreError, WeftError
 from weft.io.datasource import EntityStatus
 from weft.pipelines.model.dataset import Dataset
 from weft.pipelines.model.project import Project
+from weft.pipelines.model.values import PINNED
 from weft.pipelines.model.workspace import Workspace
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.check import list_dataset_references
@@ -22,8 +22,6 @@ from weft.pipelines.store.lifecycle import build_catalog, change_both, file_of, 
 from weft.pipelines.store.snapshot import collect_requirements
 from weft.pipelines.store.version_rows import put_version, set_dataset_status
 from weft.pipelines.store.writer import Store
-
-_PINNED = re.compile(r"(.*\S)@([1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +152,7 @@ def enable_dataset(workspace: Workspace, reference: str, store: Store) -> tuple[
 
 def _set_status(workspace: Workspace, reference: str, store: Store, status: EntityStatus) -> tuple[Dataset, ...]:
     catalog = build_catalog(workspace, store)
-    pinned = _PINNED.fullmatch(reference)
+    pinned = PINNED.fullmatch(reference)
     name, version = (pinned[1], int(pinned[2])) if pinned else (reference, None)
     versions = catalog.versions(name)
     selected = [d for d in versions if version in (None, d.version)]

@@ -2,7 +2,7 @@
 
 Folders are compared with their links resolved, and a folder contains everything below it::
 
-    sink 'out'         and sink './out/'      the rows of both cannot be told apart
+    sink 'out'         and sink './out/'      the rows of both are mixed
     stream 'in'        and sink 'in/out'      the job reads its own output
     stream 'data/*'    and sink 'data/out'    the same
     stream 'out/in'    and sink 'out'         readers of the output read the input too

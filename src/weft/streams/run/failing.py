@@ -7,7 +7,7 @@ from typing import Any, cast, get_args
 
 from weft.errors import Code, ConnectorError, StreamError, WeftError
 from weft.io.spark.session import is_jvm_gone
-from weft.joins.spark.failures import FailureRule, find_conditions, find_disk_full_message
+from weft.joins.spark.failures import FailureRule, find_conditions, find_disk_full_message, strip_sqlstate
 from weft.joins.spark.failures import explain_failure as apply_rules
 from weft.joins.spark.workers import diagnose_worker
 from weft.streams.kernel.spec import KernelProblem
@@ -33,7 +33,6 @@ _RAISED = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)$", re.MULTI
 _IN_WORKER = "PYTHON_EXCEPTION"
 # Conditions that only wrap the cause.
 _OUTER = ("STREAM_FAILED", "FAILED_READ_FILE", "TASK_WRITE_FAILED")
-_SQLSTATE = re.compile(r"\s*SQLSTATE:.*", re.DOTALL)
 _AGAIN = "nothing of the batch is committed; correct the cause and start the job again: it continues where it was"
 
 
@@ -132,5 +131,5 @@ def _other_error(failure: BaseException, text: str, statement: str) -> StreamErr
     elif inner:
         reason = f"{inner[0].message.strip()} ({inner[0].name})"
     else:
-        reason = _SQLSTATE.sub("", text.strip().splitlines()[0]).strip()
+        reason = strip_sqlstate(text.strip().splitlines()[0])
     return StreamError(f"{statement!r} failed: {reason}", code="W2201", help=_AGAIN)

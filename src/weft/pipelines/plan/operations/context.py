@@ -14,14 +14,13 @@ The value of a written column is converted to the type of the column:
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from weft.core.calendar import Calendar, Period
 from weft.core.findings import ErrorCollector
 from weft.core.frozen import EMPTY
-from weft.core.names import fold
+from weft.core.names import WORD, fold
 from weft.core.source import Source
 from weft.core.types import BOOLEAN, DOUBLE, FLOAT, LONG, NULL, Decimal, DType, Map, Schema, common_type
 from weft.errors import Code, Diagnostic, ExpressionError, OperationError, ResolutionError
@@ -210,13 +209,12 @@ def is_unknown(typed: Typed) -> bool:
 
 
 LABELS = "_labels"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_writable(column: LocatedText, working: WorkingSet, context: PlanContext) -> bool:
     """Whether a column with that name may be written; if not, the reason is reported."""
     name = column.text
-    if not _NAME.fullmatch(name):
+    if not WORD.fullmatch(name):
         context.report(
             "W1402",
             f"invalid column name {name!r}",

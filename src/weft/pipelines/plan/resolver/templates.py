@@ -21,7 +21,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from weft.core.calendar import Period
-from weft.core.names import format_list, is_plain_text, suggest
+from weft.core.names import WORD, format_list, is_plain_text, suggest
 from weft.core.source import Source
 from weft.errors import Diagnostic, ResolutionError
 from weft.pipelines.model.dataset import Dataset, TableDef
@@ -34,7 +34,6 @@ TOKENS = ("table_name", "dataset_id", "dataset_name", "dataset_version", "dataso
 
 # Also braces without a partner, which are errors: a typing mistake must not become part of a path.
 _BRACES = re.compile(r"\{\{(.*?)\}\}|\{\{|\}\}", re.DOTALL)
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SEPARATORS = "/\\"
 _REFUSED: dict[Kind, tuple[str, str]] = {
     "path": (_SEPARATORS + "*?[]{}", "a separator or a wildcard"),
@@ -118,7 +117,7 @@ def check_token(match: re.Match[str], tokens: Mapping[str, str], level: str) -> 
         other = "}}" if match[0] == "{{" else "{{"
         return Diagnostic("W1310", f"{match[0]!r} has no matching {other!r}", help="write a token as {{YYYY}}")
     name = inner.strip()
-    if not _NAME.fullmatch(name):
+    if not WORD.fullmatch(name):
         what = f"{'invalid' if name else 'empty'} token {match[0]!r}"
         return Diagnostic("W1310", what, help=f"tokens are {format_list(TOKENS)}")
     if name in tokens:
