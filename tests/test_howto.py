@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster import running_cluster
 from installs import ROOT, empty_environment
 from typed_pages import InProcess, OwnProcesses, follow, steps
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 PAGES = {page.stem: page for page in sorted((ROOT / "docs" / "howto").glob("*.md")) if page.stem != "index"}
 
 
-APART = "orchestration"
-"""The page whose commands need processes of their own."""
+APART = ("cluster", "orchestration")
+"""Pages whose commands need processes of their own."""
 
 A_RUN = """\
 #!{python}
@@ -34,11 +35,25 @@ print(json.dumps({{"schema": "weft/run/1", "ok": True, "data": data, "diagnostic
 
 
 @pytest.mark.golden
-@pytest.mark.parametrize("name", [name for name in PAGES if name != APART])
+@pytest.mark.parametrize("name", [name for name in PAGES if name not in APART])
 def test_a_page_prints_what_it_shows(
     name: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     follow(PAGES[name], InProcess(tmp_path, spark), rewrite=request.config.getoption("--rewrite-golden"))
+
+
+@pytest.mark.slow
+@pytest.mark.golden
+@pytest.mark.usefixtures("jvm")
+def test_the_page_about_clusters_holds_on_a_cluster(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    kept = {name: os.environ[name] for name in ("HOME", "JAVA_HOME", "LANG") if name in os.environ}
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    settings = kept | {"PATH": path, "PYTHONPATH": str(ROOT / "src"), "SPARK_LOCAL_IP": "127.0.0.1"}
+    (tmp_path / "work").mkdir()
+    with running_cluster(tmp_path) as master:
+        instead = {"spark://head:7077": master, "/opt/weft/bin/python": sys.executable}
+        reader = OwnProcesses(tmp_path / "work", settings, instead)
+        follow(PAGES["cluster"], reader, rewrite=request.config.getoption("--rewrite-golden"))
 
 
 @pytest.mark.slow
@@ -57,7 +72,7 @@ def test_airflow_and_dagster_start_the_run_of_the_month(tmp_path: Path, request:
     run.chmod(0o755)
     path = (*programs, Path(sys.executable).parent, os.environ["PATH"])
     settings = {"HOME": str(tmp_path), "PATH": os.pathsep.join(map(str, path)), "WEFT": str(run)}
-    follow(PAGES[APART], OwnProcesses(folder, settings), rewrite=request.config.getoption("--rewrite-golden"))
+    follow(PAGES["orchestration"], OwnProcesses(folder, settings), rewrite=request.config.getoption("--rewrite-golden"))
     started = f"-C {folder}/fx run fx_reporting -p 2026-01 --json"
     assert log.read_text(encoding="utf-8").splitlines() == [started, started]
 
