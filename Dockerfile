@@ -17,7 +17,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/weft /opt/weft
 ENV PATH=/opt/weft/bin:$PATH PYTHONUNBUFFERED=1
-# The classes of Spark as Java keeps them in memory: each container starts in half the time.
+# The classes of Spark as Java keeps them in memory: each container starts a third faster.
 RUN weft doctor --fast-start --quiet && useradd --create-home --uid 1000 weft
 USER 1000
 WORKDIR /work

@@ -181,7 +181,7 @@ PARTS: dict[str, Callable[[SparkSession], None]] = {
 }
 NEXT = {
     "weft init my_project --template orders": "a workspace of your own; its README says what to type",
-    "weft doctor --fast-start": "from now on Spark starts in half the time",
+    "weft doctor --fast-start": "from now on Spark starts a third faster",
     "weft explain W1001": "the page of an error code",
     "docs/joins.md": "joins in Python, from the first one on",
 }

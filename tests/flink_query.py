@@ -38,7 +38,7 @@ def main() -> None:
         for row in found:
             kind = row.get_row_kind()
             rows[tuple(map(plain, row))] += -1 if kind in (RowKind.UPDATE_BEFORE, RowKind.DELETE) else 1
-    columns = result.get_resolved_schema().get_column_names()
+    columns = list(result.get_resolved_schema().get_column_names())  # a list of the JVM
     print(json.dumps({"columns": columns, "rows": [list(row) for row in rows.elements()]}))  # noqa: T201
 
 

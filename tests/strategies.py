@@ -190,7 +190,7 @@ def _cross(_rng: random.Random, _sides: _Sides) -> tuple[dict[str, Any], str]:
 
 
 def _asof(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
-    spec, how = _base(rng, sides, "asof"), rng.choice(("left", "inner"))
+    spec, how = _base(rng, sides, "asof"), rng.choice(("left", "left", "inner", "semi", "anti"))
     assert sides.order is not None
     spec["how"] = how
     spec["direction"] = rng.choice(("backward", "forward", "nearest"))
@@ -209,7 +209,10 @@ def _asof(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
             predicate["offset"] = _offset(rng, sides.order[1])
         spec["range_predicates"] = [predicate]
     spec.update(_second_axis(rng, sides, backward=spec["direction"] == "backward"))
-    if "tombstone" not in spec and "until" not in spec and rng.random() < 0.3:
+    fills = how in ("left", "inner") and "tombstone" not in spec and "until" not in spec
+    if fills and rng.random() < 0.1:
+        spec["skip_nulls"] = "all"
+    elif fills and rng.random() < 0.3:
         spec["skip_nulls"] = [canonical_name(c.name) for c in rng.sample(sides.right, rng.randint(1, 2))]
     return spec, how
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import typer
 
 import weft
 import weft.streams
+import weft.testing
 from reference_keys import KEYS
 from reference_pages import EXAMPLES, GROUPS, PAGES, render, run_example, show, table
 from weft.cli.main import app
 from weft.expr import FUNCTIONS
+from weft.joins.resolve.resolved import SameWindow
 from weft.streams.sql.options import OPTIONS
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
@@ -73,6 +76,22 @@ def test_every_key_of_a_file_has_a_meaning_and_no_other_has_one() -> None:
 def test_every_option_of_streaming_sql_is_listed() -> None:
     text = (REFERENCE / "stream_options.md").read_text(encoding="utf-8")
     assert [option.name for option in OPTIONS if f"| `{option.name}` |" not in text] == []
+
+
+def sessions(name: str) -> list[str]:
+    return re.findall(
+        r"^```pycon\n(.*?)^```$", (REFERENCE / name).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+
+
+@pytest.mark.parametrize("text", sessions("python.md"), ids=lambda text: text.split("\n")[0][4:])
+def test_a_session_of_the_reference_prints_what_it_shows(text: str) -> None:
+    modules = (weft.streams, weft.testing, weft)
+    names = {n: getattr(module, n) for module in modules for n in module.__all__} | {"SameWindow": SameWindow}
+    shown = doctest.DocTestParser().get_doctest(text, names, "python.md", None, None)
+    told: list[str] = []
+    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(shown, out=told.append)
+    assert not results.failed, "".join(told)
 
 
 def test_docstrings_become_markdown() -> None:

@@ -48,6 +48,7 @@ MASKS = (
     (re.compile(r"\bsnapshot [0-9a-f]{8}\b"), "snapshot N"),
     (re.compile(r"\b20\d\d-\d\d-\d\d[T ](\d\d:\d\d:\d\d\.\d+Z?|N:NN)\b"), "NOW"),
     (re.compile(r"\bpart-[0-9a-f-]{8,}\S*"), "PART"),
+    (re.compile(r"\b\d+\.\d+\.\d+\b"), "VERSION"),
     (re.compile(r"\b(pid|process) \d+\b"), r"\1 N"),
 )
 """What differs from run to run."""

@@ -289,7 +289,7 @@ def lazy_session(call: Call, workspace: Workspace) -> Iterator[Callable[[], Sess
 def _how_to_start_faster() -> str:
     from weft.io.spark.class_archive import archive_path
 
-    return "" if archive_path().exists() else "(`weft doctor --fast-start` halves this)"
+    return "" if archive_path().exists() else "(`weft doctor --fast-start` saves a third of this)"
 
 
 @contextmanager

@@ -59,6 +59,8 @@ def resolve_several(left: Schema, requests: Sequence[PartRequest]) -> tuple[Part
     for number, (spec, right, project) in enumerate(requests, start=1):
         join = _resolved(spec, schema, right, project, number)
         direct = _direct(fold_order_conditions(join), left, origins, number)
+        if join.how in ("semi", "anti"):
+            raise _not_shared(number, f"a {join.how} join adds no column")
         refusal = ASOF["union"](direct)  # the plan for several parts is a union of all sides
         if refusal is not None:
             raise _not_shared(number, refusal)

@@ -256,6 +256,20 @@ def test_a_comparison_that_takes_null_for_equal_is_shown_where_it_is_allowed() -
     assert "<=>" not in caught.value.help
 
 
+@pytest.mark.parametrize("how", ["semi", "anti"])
+def test_a_join_without_right_columns_cannot_be_one_of_several(how: Any) -> None:
+    with pytest.raises(WeftError, match="adds no column") as caught:
+        resolve_several(LEFT, [(AsofSpec(BY, order=SAME, how=how), RIGHT, None)])
+    assert caught.value.code == "W0130"
+
+
+def test_every_column_skips_nulls_but_keys_and_times() -> None:
+    right = Schema.of(symbol="string", ts="timestamp", seen="timestamp", bid="double", venue="string")
+    spec = AsofSpec("symbol", order="ts", known=("ts", "seen"), skip_nulls="all")  # type: ignore[arg-type]
+    match: Any = resolve_join(spec, LEFT, right).match
+    assert [right.fields[i].name for i in match.skip_nulls] == ["bid", "venue"]
+
+
 def test_columns_of_several_joins_that_collide_get_a_projection_not_suffixes() -> None:
     other = Schema.of(symbol="string", at="timestamp", bid="double", ask="double")
     specs = [AsofSpec(BY, order=SAME), AsofSpec(BY, order=AsofOrder("ts", "at"))]

@@ -58,6 +58,22 @@ def test_a_tie_break_is_a_sequence_of_names(names: Any) -> None:
         AsofSpec(order=ORDER, tie_break=names)
 
 
+def test_all_columns_that_skip_nulls_are_not_the_column_of_that_name() -> None:
+    every, one = AsofSpec(order=ORDER, skip_nulls="all"), AsofSpec(order=ORDER, skip_nulls=("all",))
+    assert every != one
+    assert AsofSpec(order=ORDER, skip_nulls="bid") == AsofSpec(order=ORDER, skip_nulls=("bid",))
+    assert len({every.fingerprint(), one.fingerprint(), AsofSpec(order=ORDER).fingerprint()}) == 3
+    assert AsofSpec.from_json(every.to_json()) == every
+    assert AsofSpec.from_json(one.to_json()) == one
+    assert str(every).endswith("nearest value that is not NULL of every right column")
+
+
+@pytest.mark.parametrize("how", ["semi", "anti"])
+def test_a_join_without_right_columns_fills_none(how: Any) -> None:
+    with refused(JoinSpecError, "W0305", f"a {how} join", "skip_nulls"):
+        AsofSpec(order=ORDER, how=how, skip_nulls=("bid",))
+
+
 def test_one_name_is_a_tie_break_of_one_column() -> None:
     assert AsofOrder("a", "b", tie_break="seq") == AsofOrder("a", "b", tie_break=("seq",))
     short, long = AsofSpec(order=ORDER, tie_break="seq"), AsofSpec(order=ORDER, tie_break=("seq",))

@@ -1,6 +1,6 @@
-"""The class archive: Spark's classes as the JVM keeps them in memory, so that it starts in half the time.
+"""The class archive: Spark's classes as the JVM keeps them in memory, so that it starts in two thirds of the time.
 
-Half of what a small run costs is loading and verifying some 20,000 classes. Java maps them from an archive that an
+A third of what a small run costs is loading and verifying some 20,000 classes. Java maps them from an archive that an
 earlier JVM wrote when it ended (-XX:ArchiveClassesAtExit). Java itself checks that an archive fits: one of another
 Java, or of other jars, is ignored. `weft doctor --fast-start` writes it into the Python environment.
 """

@@ -88,7 +88,7 @@ _CHECKS: Mapping[str, Check] = {
     "known": _optional(read_order),
     "tombstone": _optional(lambda value, name: parse_name(value, what=name)),
     "until": _optional(lambda value, name: parse_name(value, what=name)),
-    "skip_nulls": check_column_names,
+    "skip_nulls": check_column_names,  # also "all"
     "order_check": _word(OrderCheck),
     "strategy": _strategy,
     "statistics": _optional(_word(Statistics)),

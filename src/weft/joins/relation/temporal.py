@@ -184,7 +184,8 @@ class TemporalJoins(Frame):
             The greatest distance, inclusive: ``"5 seconds"`` or a timedelta for times, a number for numbers.  None
             (default) allows any distance, except for ``"nearest"``, which needs a tolerance or ``"unbounded"``.
         how
-            ``"left"`` (default) keeps left rows without a match, with NULLs; ``"inner"`` drops them.
+            ``"left"`` (default) keeps left rows without a match, with NULLs; ``"inner"`` drops them.  ``"semi"`` returns
+            the left rows that have a match, ``"anti"`` those that have none, both without right columns.
         allow_exact_matches
             Whether a right row with an equal order value may match.  True by default.
         nearest_tie
@@ -203,8 +204,8 @@ class TemporalJoins(Frame):
             A right column with the exclusive end of a state: if the chosen row has ended, there is no match.  None
             by default.
         skip_nulls
-            Right columns for which the nearest value that is not NULL is taken, each column separately.  Empty by
-            default.
+            Right columns, or one, for which the nearest value that is not NULL is taken, each column separately;
+            ``"all"`` for every one that is neither a key nor a time.  Empty by default.
         order_check
             What to do if the left relation has no matching order marker: ``"warn"``, ``"error"`` or ``"ignore"``
             (default).  The rows are correct either way.

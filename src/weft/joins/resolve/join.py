@@ -94,7 +94,7 @@ def resolve_join(
 def _output(request: OutputRequest, match: Match) -> tuple[OutputColumn, ...]:
     """Return the output columns; an as-of join without right columns is an error."""
     columns = output_columns(request)
-    if isinstance(match, AsOf) and all(c.source == "left" for c in columns):
+    if isinstance(match, AsOf) and request.how not in ("semi", "anti") and all(c.source == "left" for c in columns):
         raise JoinSpecError(
             "the right side adds no column to the result",
             code="W0108",

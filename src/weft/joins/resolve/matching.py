@@ -11,7 +11,7 @@ from weft.core.types import BOOLEAN, DATE, STRING, DType, Field, Schema, common_
 from weft.errors import JoinSpecError, JoinTypeError
 from weft.joins.resolve.axis import DAY
 from weft.joins.resolve.resolved import Amount, AsOf, Match, Overlap, SameWindow, Side, Within
-from weft.joins.spec.asof import UNBOUNDED, AsofOrder, AsofSpec, TemporalSpec
+from weft.joins.spec.asof import ALL, UNBOUNDED, AsofOrder, AsofSpec, TemporalSpec
 from weft.joins.spec.temporal import IntervalSpec, WindowSpec
 from weft.joins.spec.values import Distance, is_number, parse_distance
 
@@ -33,7 +33,7 @@ def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
             known=None if spec.known is None else _pair(spec.known, left, right)[:2],
             tombstone=None if spec.tombstone is None else _flag(spec.tombstone, right),
             until=None if spec.until is None else _end(spec.until, right, "right", a, "until"),
-            skip_nulls=tuple(right.index(parse_name(n), side="right relation") for n in spec.skip_nulls),
+            skip_nulls=_skipping(spec, right, j),
         )
     if isinstance(spec, IntervalSpec) and spec.has_ranges:
         return Overlap(
@@ -67,6 +67,16 @@ def _pair(order: AsofOrder, left: Schema, right: Schema) -> tuple[int, int, Fiel
     a, b = left.fields[i], right.fields[j]
     _check_order_types(a, b)
     return i, j, a, b
+
+
+def _skipping(spec: AsofSpec, right: Schema, order: int) -> tuple[int, ...]:
+    """Return the right columns that skip NULLs, for ``"all"`` those that are neither a key nor a time."""
+    if spec.skip_nulls != ALL:
+        return tuple(right.index(parse_name(n), side="right relation") for n in spec.skip_nulls)
+    known = () if spec.known is None else (spec.known.right,)
+    # An unknown key is reported with the keys.
+    decides = {right.find(parse_name(name)) for name in (*(b for _, b in spec.equal_keys), *known)} | {order}
+    return tuple(i for i in range(len(right)) if i not in decides)
 
 
 def _flag(name: str, right: Schema) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -22,7 +23,8 @@ from weft.joins.spark import (
     window_join,
 )
 from weft.joins.spark.contracts import guard_promises
-from weft.joins.spark.sides import Sides
+from weft.joins.spark.sides import RIGHT_HERE, Sides
+from weft.joins.spec.values import How
 
 PLANS: Mapping[str, Callable[..., DataFrame]] = {
     "equi": equi.lower,
@@ -40,6 +42,10 @@ ASOF_PLANS: Mapping[str, Callable[[Sides, AsOf], DataFrame]] = {
 }
 
 
+_SEARCHED: Mapping[How, How] = {"semi": "inner", "anti": "left"}
+"""The join that finds the rows of another one."""
+
+
 def lower(
     left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: Choice, *, observation: Any = None
 ) -> DataFrame:
@@ -54,9 +60,13 @@ def _lower_asof(left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: C
     # As in `choose`, which decided for the folded join; `explain` shows the join as it is written.
     simple = fold_order_conditions(join)
     assert isinstance(simple.match, AsOf)  # noqa: S101  # the chooser sends nothing else
-    sides = Sides.of(left, right, simple)
+    # A plan finds matches; whether rows with or without one are kept is decided here.
+    sides = Sides.of(left, right, replace(simple, how=_SEARCHED.get(simple.how, simple.how)))
     if choice.strategy == "slices":
         joined = asof_slices.lower(sides, simple.match, choice.facts, kernel=not choice.no_kernel)
     else:
         joined = ASOF_PLANS[choice.strategy](sides, simple.match)
-    return equi.project_output(guard_promises(joined, sides), sides, observation)
+    if simple.how == "anti":
+        joined = joined.filter(sides.F.col(RIGHT_HERE).isNull())
+    asked = replace(sides, join=simple)
+    return equi.project_output(guard_promises(joined, asked), asked, observation)

@@ -13,8 +13,10 @@ from weft.joins.spec.predicates import JoinPredicate, format_column
 from weft.joins.spec.serial import Serial
 from weft.joins.spec.values import Direction, Distance, NearestTie, check_bool, check_choice, check_distance
 
-AsofHow = Literal["left", "inner"]
+AsofHow = Literal["left", "inner", "semi", "anti"]
 UNBOUNDED = "unbounded"
+ALL = "all"
+"""`skip_nulls` of every right column that is neither a key nor a time."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,8 @@ class AsofSpec(TemporalSpec):
     nearest_tie
         Which of two equally near rows wins: the earlier (``"backward"``, default) or the later (``"forward"``).
     how
-        ``"left"`` (default) keeps left rows without a match, with NULLs; ``"inner"`` drops them.
+        ``"left"`` (default) keeps left rows without a match, with NULLs; ``"inner"`` drops them.  ``"semi"`` returns
+        the left rows that have a match, ``"anti"`` those that have none, both without right columns.
     tie_break
         Right columns, or one, that decide between right rows with equal order values: the greatest wins.  Empty
         by default: all right columns decide, the first one first.
@@ -189,8 +192,8 @@ class AsofSpec(TemporalSpec):
         A right column with the exclusive end of a state: if the state of the chosen row has ended at the left
         time, the left row has no match.  None by default.
     skip_nulls
-        Right columns for which the nearest value that is not NULL is taken, each column separately.  Empty by
-        default.
+        Right columns, or one, for which the nearest value that is not NULL is taken, each column separately;
+        ``"all"`` for every one that is neither a key nor a time.  Empty by default.
 
     Examples
     --------
@@ -216,7 +219,7 @@ class AsofSpec(TemporalSpec):
     known: AsofOrder | None = field(default=None, kw_only=True)
     tombstone: str | None = field(default=None, kw_only=True)
     until: str | None = field(default=None, kw_only=True)
-    skip_nulls: Sequence[str] = field(default=(), kw_only=True)
+    skip_nulls: Sequence[str] | str = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -243,7 +246,14 @@ class AsofSpec(TemporalSpec):
             column = getattr(self, name)
             if column is not None:
                 object.__setattr__(self, name, canonical_name(parse_name(column, what=name)))
-        object.__setattr__(self, "skip_nulls", check_column_names(self.skip_nulls, "skip_nulls"))
+        if self.skip_nulls != ALL:
+            object.__setattr__(self, "skip_nulls", check_column_names(self.skip_nulls, "skip_nulls"))
+        if self.skip_nulls and self.how in ("semi", "anti"):
+            raise JoinSpecError(
+                f"a {self.how} join returns no right column, so skip_nulls has nothing to fill",
+                code="W0305",
+                help="leave out skip_nulls, or write how='left'",
+            )
         if self.until is not None and self.direction != "backward":
             raise JoinSpecError(
                 f"until= is the end of a state, which needs direction='backward', not {self.direction!r}",
@@ -320,4 +330,8 @@ class AsofSpec(TemporalSpec):
         if self.until is not None:
             yield f"{format_column('right', self.until)} after {format_column('left', self.order.left)}"
         if self.skip_nulls:
-            yield f"nearest value that is not NULL of {', '.join(format_column('right', n) for n in self.skip_nulls)}"
+            names = "every right column" if self.skip_nulls == ALL else ", ".join(self._describe_columns())
+            yield f"nearest value that is not NULL of {names}"
+
+    def _describe_columns(self) -> Iterator[str]:
+        yield from (format_column("right", name) for name in self.skip_nulls)
