@@ -169,7 +169,23 @@ def test_a_text_that_the_files_cannot_hold_fails_the_output(spark: SparkSession,
 
 
 def test_formulas_are_escaped_in_texts_and_numbers_stay_numbers(spark: SparkSession, tmp_path: Path) -> None:
-    texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "plain", "a=b", "'=1", "", None]
+    texts = [
+        "=1+1",
+        "+1",
+        "-1",
+        "@x",
+        "\tx",
+        "\rx",
+        "\uff1d1",
+        "\uff0b1",
+        "\uff0d1",
+        "\uff20x",
+        "plain",
+        "a=b",
+        "'=1",
+        "",
+        None,
+    ]
     frame = spark.createDataFrame([(i, -1.5, t) for i, t in enumerate(texts)], "id int, amount double, note string")
     for escape in (True, False):
         csv = CsvOptions(escape_formulas=escape)
@@ -177,7 +193,7 @@ def test_formulas_are_escaped_in_texts_and_numbers_stay_numbers(spark: SparkSess
         with (tmp_path / "out" / found.files[0].path).open(newline="", encoding="utf-8") as lines:
             cells = list(reader(lines))[1:]
         assert [c[1] for c in cells] == ["-1.5"] * len(texts)
-        expected = [f"'{t}" if escape and t and t[0] in "=+-@\t\r" else t or "" for t in texts]
+        expected = [f"'{t}" if escape and t and t[0] in "=+-@\t\r\uff1d\uff0b\uff0d\uff20" else t or "" for t in texts]
         assert [c[2] for c in cells] == expected
         assert found.columns == ("id", "amount", "note")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql.functions import current_timestamp
 
 import weft.streams
 from stream_checkpoints import BATCHES, SQL, as_set, run
@@ -15,6 +16,8 @@ from stream_spark import job_of, run_memory
 from weft.errors import ConnectorError
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord
 from weft.streams.run.endpoints import Sink
+from weft.streams.spark.kafka import build_messages
+from weft.streams.spark.select_stage import EVENT_TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,6 +78,41 @@ def test_the_report_reads_csv_as_the_sink_writes_it(
     rows = report.rows("copied")
     assert sorted((tuple(row) for row in rows), key=str) == [(str(n), value) for n, value in enumerate(values)]
     assert rows[0].__fields__ == ["n", "a`b"]
+
+
+@pytest.mark.parametrize("as_batch", [False, True], ids=["stream", "batch"])
+def test_formulas_in_strings_are_escaped_where_a_sink_asks_for_it(
+    spark: SparkSession, tmp_path: Path, *, as_batch: bool
+) -> None:
+    copy = (
+        "CREATE STREAM c_NO WITH ('path' = 'NO', 'format' = 'csv', 'escape.formulas' = 'NO')"
+        " AS SELECT t.n, t.s AS `=s` FROM texts t;"
+    )
+    job = "CREATE STREAM texts (n INT, s STRING) WITH ('connector' = 'memory');"
+    job += copy.replace("NO", "true") + copy.replace("NO", "false")
+    values = ["=1+1", "+1", "-1", "@x", "\tx", "\uff1d1", "plain", "a=b", "'=1", "", None]
+    memory = {"texts": [[{"n": -n, "s": value} for n, value in enumerate(values)]]}
+    run = weft.streams.run_as_batch if as_batch else partial(weft.streams.run, final=True)
+    report = run(spark, job, root=tmp_path, memory=memory)
+    escaped = [f"'{v}" if v and v[0] in "=+-@\t\uff1d" else v for v in values]
+    for flag, expected in (("true", escaped), ("false", values)):
+        rows = {(int(row[0]), row[1]) for row in report.rows(f"c_{flag}")}
+        assert rows == {(-n, value) for n, value in enumerate(expected)}
+        (first, *_) = (tmp_path / flag).glob("*.csv")
+        assert first.read_text(encoding="utf-8").splitlines()[0] == ("n,'=s" if flag == "true" else "n,=s")
+
+
+def test_formulas_in_messages_of_csv_are_escaped_too(spark: SparkSession, tmp_path: Path) -> None:
+    job = (
+        "CREATE STREAM texts (n INT, s STRING) WITH ('connector' = 'memory');"
+        "CREATE STREAM copied WITH ('topic' = 'x', 'format' = 'csv', 'escape.formulas' = 'NO')"
+        " AS SELECT t.n, t.s FROM texts t"
+    )
+    frame = spark.sql("SELECT -1 AS n, '=1+1' AS s").withColumn(EVENT_TIME, current_timestamp())
+    for flag, value in (("true", "-1,'=1+1"), ("false", "-1,=1+1")):
+        (plan,) = job_of(job.replace("NO", flag), tmp_path).statements
+        (message,) = build_messages(frame, plan, checkpoint="c", batch=0).collect()
+        assert message.value == value
 
 
 def test_a_console_prints_after_the_commit(spark: SparkSession, tmp_path: Path) -> None:

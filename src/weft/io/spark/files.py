@@ -42,7 +42,8 @@ _SHOWN = 200
 _MOMENT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 _CLOCK = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 _TEXT_OPTIONS: dict[str, Any] = {"timestampFormat": _MOMENT, "timestampNTZFormat": _CLOCK, "timeZone": "UTC"}
-_FORMULA = "=+-@\t\r\n"
+# Excel also evaluates the full-width signs that East Asian keyboards type.
+_FORMULA = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
 """First characters of strings that a spreadsheet would run as a formula."""
 
 _CHUNK = 1 << 20
@@ -322,10 +323,24 @@ def as_texts(df: DataFrame) -> DataFrame:
     return df.select(*(text(f.name, from_spark(f.dataType)) for f in df.schema.fields))
 
 
+def escape_formula(F: Any, column: Any) -> Any:
+    """Return a string column whose formulas have a leading quote, so that a spreadsheet shows them."""
+    formula = f"^[{_FORMULA.replace('-', chr(92) + '-')}]"
+    return F.when(column.rlike(formula), F.concat(F.lit("'"), column)).otherwise(column)
+
+
+def escape_formula_name(name: str) -> str:
+    """Return the name of a column as the first line of a CSV file has it.
+
+    >>> escape_formula_name("=1+1"), escape_formula_name("amount")
+    ("'=1+1", 'amount')
+    """
+    return f"'{name}" if name.startswith(tuple(_FORMULA)) else name
+
+
 def _as_cells(df: DataFrame, csv: CsvOptions) -> DataFrame:
     """Return the rows as texts of CSV cells: formulas escaped, line ends refused, where the options say so."""
     F: Any = functions_of(df)
-    formula = f"^[{_FORMULA.replace('-', chr(92) + '-')}]"
 
     def cell(name: str, *, is_text: bool) -> Any:
         column = F.col(quote(name))
@@ -334,9 +349,9 @@ def _as_cells(df: DataFrame, csv: CsvOptions) -> DataFrame:
             message = f"{MARK} W1318 column '{name}' holds a string with a line end, which files without `multiline` cannot hold"
             column = F.when(column.rlike("[\r\n]"), F.raise_error(F.lit(message))).otherwise(column)
         if csv.escape_formulas:
-            shown = f"'{name}" if name.startswith(tuple(_FORMULA)) else name
+            shown = escape_formula_name(name)
             if is_text:
-                column = F.when(column.rlike(formula), F.concat(F.lit("'"), column)).otherwise(column)
+                column = escape_formula(F, column)
         return column.alias(shown)
 
     texts = {f.name for f in df.schema.fields if str(from_spark(f.dataType)) == "string"}

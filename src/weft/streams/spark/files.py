@@ -39,7 +39,7 @@ from weft.errors import ConnectorError, Diagnostic, JoinTypeError, ResolutionErr
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import from_spark, to_spark
 from weft.io.options import CsvOptions, read_header
-from weft.io.spark.files import escaped
+from weft.io.spark.files import escape_formula, escape_formula_name, escaped
 from weft.joins.spark.failures import FailureRule, explain_failure
 from weft.streams.checkpoint.commit import STAGING
 from weft.streams.checkpoint.folder import remove_path
@@ -359,7 +359,7 @@ def stage_rows(
     form = str(sink.connector["format"])
     writer = frame.write.format(form).mode("overwrite")
     if form == "csv":
-        writer = writer.options(**csv_options(sink))
+        writer = _escape_formulas(frame, sink).write.format(form).mode("overwrite").options(**csv_options(sink))
     if form == "json":
         writer = writer.options(ignoreNullFields="false", **TIMES)
     writer.save(str(staging))
@@ -373,6 +373,23 @@ def stage_rows(
         Move(source=path, to=folder / f"part-{checkpoint}-{batch:06}-{number:05}.{form}", rows=rows)
         for number, (path, rows) in enumerate(kept)
     )
+
+
+def _escape_formulas(frame: DataFrame, sink: SinkSpec) -> DataFrame:
+    """Return the rows with the formulas in strings and names escaped, if the sink asks for it.
+
+    A redrive compares rows that were written and read back; a formula that is escaped already stays as it is.
+    """
+    if not sink.connector.get("escape.formulas"):
+        return frame
+    F: Any = functions_of(frame)
+    return frame.select(
+        *(
+            (escape_formula(F, frame[quote(f.name)]) if isinstance(f.dataType, StringType) else frame[quote(f.name)])
+            .alias(escape_formula_name(f.name))
+            for f in frame.schema.fields
+        )
+    )  # fmt: skip
 
 
 def csv_dialect(connector: Mapping[str, Any]) -> dict[str, str]:

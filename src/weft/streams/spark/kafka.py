@@ -36,6 +36,7 @@ from weft.core.names import quote
 from weft.core.types import INTEGER, LONG, STRING, TIMESTAMP, Decimal, DType, Field, Scalar
 from weft.errors import ConnectorError, SourceLocation
 from weft.expr.spark.frames import functions_of, window_of
+from weft.io.spark.files import escape_formula
 from weft.joins.spark.failures import FailureRule, explain_failure
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.spark.files import TIMES, csv_dialect, csv_options
@@ -374,6 +375,9 @@ def _key_column(F: Any, frame: DataFrame, plan: StatementPlan) -> Any:
 def _value_column(F: Any, plan: StatementPlan, columns: list[Any]) -> Any:
     sink = plan.sink
     form = str(sink.connector["format"])
+    if form == "csv" and sink.connector.get("escape.formulas"):
+        pairs = zip(plan.output, columns, strict=True)
+        columns = [escape_formula(F, c).alias(o.name) if o.dtype == STRING else c for o, c in pairs]
     row = F.struct(*columns)
     if form == "json":
         return F.to_json(row, _JSON)

@@ -282,6 +282,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("delimiter", _ANY, "character", (), ",", "the separator of fields", ("csv",)),
     Option("quote", _ANY, "character", (), '"', "the quote around a field that contains the delimiter", ("csv",)),
     Option("null.value", _ANY, "any_text", (), "", "the string that represents NULL", ("csv",)),
+    Option("escape.formulas", _SINK, "flag", (), None,
+           "whether strings that a spreadsheet would evaluate get a leading `'`; by default `false`", ("csv",)),
     Option("timestamp.zone", _STREAM | _TABLE, "zone", (), "UTC", "the time zone of times that have none"),
     Option("topic", _STREAM | _SINK, "text", (), None, "the Kafka topic", ("kafka",)),
     Option("bootstrap.servers", _STREAM | _SINK, "text", (), "localhost:9092", "the Kafka brokers", ("kafka",)),
