@@ -74,6 +74,15 @@ def use_postgres() -> None:
         raise AssertionError("nobody listens on port 1")
 
 
+def use_plot() -> None:
+    """Write a picture in a format of matplotlib."""
+    counts = weft.MatchCounts(
+        left_rows=2, right_rows=2, pairs=1, left_matched=1, right_matched=1, most_for_left=1, most_for_right=1
+    )
+    counts.plot().savefig(FOLDER / "matches.png")
+    assert (FOLDER / "matches.png").read_bytes().startswith(b"\x89PNG")
+
+
 def session() -> Any:
     """Return a Connect session for the extra that is for it, and a classic one for the others."""
     from pyspark.sql import SparkSession as Classic
@@ -88,6 +97,10 @@ def main() -> None:
     spark = session()
     if EXTRA == "postgres":
         use_postgres()
+    elif EXTRA == "plot":
+        use_plot()
+    elif EXTRA == "polars":
+        assert weft.relation(spark.range(2)).to_polars().shape == (2, 1)
     elif EXTRA != "connect":
         assert rows_of(spark, EXTRA) == [(1, "a"), (2, "b")]
     left = weft.relation(spark.sql("SELECT * FROM VALUES ('A', 3L), ('A', 6L), ('B', 4L) AS t(symbol, at)"))

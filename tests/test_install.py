@@ -15,8 +15,8 @@ from installs import ROOT, Environment
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 NAMES_ONLY = ("arrow", "pipelines", "testing")
-# The one that `make setup` installs, and in which all other tests run.
-DEVELOPMENT = "dev"
+# `make setup` installs these, and all other tests run with them.
+DEVELOPMENT = ("dev", "docs")
 
 JOIN = """
 import weft
@@ -112,7 +112,7 @@ def test_a_name_whose_packages_moved_into_the_core_still_installs(plain: Environ
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("jvm")
-@pytest.mark.parametrize("extra", sorted(set(EXTRAS) - {DEVELOPMENT, *NAMES_ONLY}))
+@pytest.mark.parametrize("extra", sorted(set(EXTRAS) - {*DEVELOPMENT, *NAMES_ONLY}))
 def test_an_extra_alone_runs(plain: Environment, tmp_path: Path, extra: str) -> None:
     made = plain.with_extra(extra, tmp_path / "env")
     write_stream(tmp_path)
