@@ -214,7 +214,7 @@ def test_each_parameter_is_checked_on_its_own(spark: SparkSession) -> None:
     a = relation_of(spark, ORDERS).rename(placed="stats")
     b = relation_of(spark, CUSTOMERS)
     wrong: dict[str, Any] = {
-        "strict": "status", "exclude_shared": "order", "nulls_equal": 1, "relationship": "n:1",
+        "strict": "status", "exclude_shared": 3, "nulls_equal": 1, "relationship": "n:1",
         "unmatched": True, "stats": "since", "amount": 3,
     }  # fmt: skip
     given = message_of(lambda: a.natural_inner(b, **wrong))

@@ -42,10 +42,11 @@ def check_arguments(left: Frame, options: Mapping[str, Any], mistakes: ErrorColl
     for name, value in options.items():
         hint = f"to alias column {name!r} use keys={{{name!r}: ...}}" if name in left.schema else ""
         with mistakes.collect(hint):
-            # One key may be written as a string; of a column called like the option, the string is its alias.
-            if hint and name in ("by", "keys") and isinstance(value, str) and value not in left.schema:
+            # A single column may be written as a string; of a column called like the option, the string is its alias.
+            is_alias = name in ("by", "keys", "order") and isinstance(value, str) and value not in left.schema
+            if hint and is_alias:
                 raise ArgumentError(
-                    f"{name}={value!r} is not a column of the left relation", help="name a shared column"
+                    f"{name} {value!r} is not a column of the left relation", help="name a shared column"
                 )
             _CHECKS[name](value, name)
 
