@@ -128,6 +128,17 @@ def test_a_child_that_dies_is_started_again_after_growing_pauses(files: Supervis
     assert [round(gap / 1_000_000) for gap in gaps] == [2, 4]
 
 
+def test_a_child_that_is_killed_after_it_wrote_an_error_is_started_again(files: SupervisorFiles) -> None:
+    children = iter((refused(files, "W2301"), lives(0)))
+
+    def start() -> Child:
+        child = next(children)()
+        return replace(child, code=-child.code * 9)
+
+    record = run(files, start)
+    assert (record.state, len(record.restarts), record.error) == ("stopped", 1, None)
+
+
 def test_a_child_that_falls_again_and_again_is_given_up(files: SupervisorFiles) -> None:
     record = run(files, lives(*[-9] * 20))
     assert (record.state, len(record.restarts)) == ("failed", MAX_RESTARTS)
