@@ -111,7 +111,7 @@ def test_ctrl_c_cancels_the_run_and_leaves_nothing(tmp_path: Path) -> None:
     root, code, out, err = ended_at_work(tmp_path, lambda _, pid: os.killpg(pid, signal.SIGINT))
     assert code == 130, err
     # Neither Spark nor py4j says anything of its own.
-    assert re.fullmatch(r"run \S+  snapshot \S+  pinned gl v1\n", err)
+    assert re.fullmatch(r"(starting Spark \.\.\.\n)?run \S+  snapshot \S+  pinned gl v1\n", err)
     document = json.loads(out)
     assert (document["ok"], document["data"]["status"], document["data"]["outputs"]) == (
         False,
