@@ -321,7 +321,8 @@ def test_what_the_store_keeps_of_a_failure_has_no_secret() -> None:
 def test_every_way_out_of_a_command_is_masked(capsys: pytest.CaptureFixture[str]) -> None:
     text = plant(STORE)
     print_stderr(text)
-    answer = Envelope(command="x", text=text, next=(text,), data={"a": [text], "b": {"password": SECRET, "at": text}})
+    data = {"a": [text], "b": {"password": SECRET, "at": text}, "passwords": [SECRET, [SECRET]]}
+    answer = Envelope(command="x", text=text, next=(text,), data=data)
     print(answer.text, answer.to_json())  # noqa: T201
     broken: Callable[..., Any] = main._report_bug
     print(broken("x", ValueError(text)).to_json())  # noqa: T201

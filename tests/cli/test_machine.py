@@ -237,18 +237,10 @@ def test_the_doctor_writes_an_archive_that_the_next_session_reads(
     assert [path.name for path in archive.parent.iterdir() if path.name.startswith(".tmp-")] == []
     assert class_archive.java_of_archive(archive).read_text() == check_java().found
     option = class_archive.read_archive({})[class_archive.JAVA_OPTIONS].split()[0]
-    java = shutil.which("java") or Path(os.environ["JAVA_HOME"], "bin", "java")
-    jars = Path(pyspark.__file__).parent
+    # Sessions of PySpark start through this script, which orders the jars.
     shown = subprocess.run(
-        [
-            java,
-            "-cp",
-            f"{jars}/conf:{jars}/jars/*",
-            option,
-            "-Xlog:class+load",
-            "org.apache.spark.deploy.SparkSubmit",
-            "--version",
-        ],
+        [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--version"],
+        env=os.environ | {"SPARK_SUBMIT_OPTS": f"{option} -Xlog:class+load"},
         capture_output=True,
         text=True,
         check=False,

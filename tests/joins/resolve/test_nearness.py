@@ -65,6 +65,8 @@ def test_bounds_are_rounded_inwards_to_steps_of_the_axis(axis: Any, lower: Any, 
         (DOUBLE, Number(10) ** 300 * -1, 0, "open"),
         (DOUBLE, Number(10) ** 400 * -1, 0, "open"),
         (DATE, Number("0.5") * DAY, Number("0.6") * DAY, "never"),
+        (DATE, -(2**64), 3 * DAY, "bins"),
+        (DATE, -(2**64) * DAY, 3 * DAY, "open"),
     ],
 )
 def test_far_bounds_are_open_or_never_met(axis: Any, lower: Any, upper: Any, way: str) -> None:
