@@ -116,6 +116,13 @@ def test_a_number_that_another_process_got_is_not_the_process() -> None:
     assert not find_process(0).runs
 
 
+def test_a_process_that_ended_and_was_not_reaped_does_not_run() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    assert not find_process(ended.pid).runs
+    ended.wait()
+
+
 def test_a_start_time_without_the_boot_as_earlier_versions_wrote_it_is_of_the_same_process() -> None:
     me = this_process()
     assert Process(me.pid, me.began.rpartition("/")[2]).runs
