@@ -101,6 +101,15 @@ def test_counts_that_go_back_stop_the_batch() -> None:
     assert caught.value.code == "W2210"
 
 
+@pytest.mark.parametrize("name", ["matched", "unmatched", "late", "rejected", "evicted"])
+def test_no_count_but_that_of_waiting_rows_goes_back(name: str) -> None:
+    before: Ledger = FrozenMap(left=counts(in_=5, **{name: 5}))
+    check_total(FrozenMap(left=counts(in_=6, **{name: 5}, waiting=1)), 3, before)
+    with pytest.raises(StreamError, match=rf"decreases in batch 3: {name} was 5 and is 4"):
+        check_total(FrozenMap(left=counts(in_=5, **{name: 4}, waiting=1)), 3, before)
+    check_total(FrozenMap(left=counts(in_=5, matched=5)), 3, FrozenMap(left=counts(in_=5, matched=4, waiting=1)))
+
+
 def test_a_batch_whose_counts_go_back_is_not_committed(checkpoint: Checkpoint) -> None:
     commit_batch(checkpoint, 0, [index(counts(in_=5, matched=5))], heartbeat=BEAT)
     with pytest.raises(StreamError, match="decreases in batch 1"):

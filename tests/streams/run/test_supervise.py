@@ -96,7 +96,8 @@ def run(files: SupervisorFiles, start: Callable[[], Any], clock: Clock | None = 
 
 def test_pauses_double_up_to_a_minute_and_end_after_five_falls() -> None:
     assert [restart_delay(range(n), 5.0) for n in range(6)] == [1, 2, 4, 8, 16, None]
-    assert restart_delay([0.0] * 5, 601.0) == 1.0
+    assert restart_delay([0.0] * 5, 599.0) is None
+    assert restart_delay([0.0] * 5, 600.0) == 1.0
     assert restart_delay((), 0.0) == 1.0
 
 
