@@ -352,3 +352,8 @@ def test_the_name_of_a_secret_with_one_typo_is_still_one(word: str) -> None:
     for typo in missing | swapped | other:
         assert redact(f"kafka.sasl.{typo}=hunter2") == f"kafka.sasl.{typo}=***"
         assert redact(f"{{{typo}: hunter2}}") == f"{{{typo}: ***}}"
+
+
+def test_a_known_secret_is_masked_whole_if_it_contains_another_one() -> None:
+    text = "ann sent geheim and geheim-2026, not ge"
+    assert redact(text, ["geheim", "ge", "geheim-2026"]) == "ann sent *** and ***, not ge"

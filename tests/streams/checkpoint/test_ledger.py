@@ -58,6 +58,16 @@ def test_a_balanced_batch_is_committed(checkpoint: Checkpoint) -> None:
     assert last_batch(checkpoint) == 0
 
 
+def test_a_side_without_rows_in_a_batch_keeps_the_time_of_its_last_ones(checkpoint: Checkpoint) -> None:
+    inputs = {"left": "o", "right": "s"}
+    first = index(counts(in_=1, waiting=1), counts(in_=1, waiting=1))
+    commit_batch(checkpoint, 0, [first], heartbeat=BEAT, inputs=inputs)
+    second = index(counts(in_=2, waiting=2), counts(in_=1, waiting=1), batch=1)
+    manifest = commit_batch(checkpoint, 1, [second], heartbeat=replace(BEAT, batch=1, wall_clock=9), inputs=inputs)
+    assert manifest.rows_in == {"o": 1, "s": 0}
+    assert manifest.last_rows == {"o": 9, "s": 7}
+
+
 @pytest.mark.parametrize(
     ("given", "reported"),
     [
