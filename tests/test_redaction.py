@@ -321,7 +321,8 @@ def test_what_the_store_keeps_of_a_failure_has_no_secret() -> None:
 def test_every_way_out_of_a_command_is_masked(capsys: pytest.CaptureFixture[str]) -> None:
     text = plant(STORE)
     print_stderr(text)
-    answer = Envelope(command="x", text=text, next=(text,), data={"a": [text], "b": {"password": SECRET, "at": text}})
+    data = {"a": [text], "b": {"password": SECRET, "at": text}, "passwords": [SECRET, [SECRET]]}
+    answer = Envelope(command="x", text=text, next=(text,), data=data)
     print(answer.text, answer.to_json())  # noqa: T201
     broken: Callable[..., Any] = main._report_bug
     print(broken("x", ValueError(text)).to_json())  # noqa: T201
@@ -351,3 +352,8 @@ def test_the_name_of_a_secret_with_one_typo_is_still_one(word: str) -> None:
     for typo in missing | swapped | other:
         assert redact(f"kafka.sasl.{typo}=hunter2") == f"kafka.sasl.{typo}=***"
         assert redact(f"{{{typo}: hunter2}}") == f"{{{typo}: ***}}"
+
+
+def test_a_known_secret_is_masked_whole_if_it_contains_another_one() -> None:
+    text = "ann sent geheim and geheim-2026, not ge"
+    assert redact(text, ["geheim", "ge", "geheim-2026"]) == "ann sent *** and ***, not ge"

@@ -22,6 +22,8 @@ from weft.cli.envelope import exit_code_for
 from weft.errors import (
     CODES,
     ActivationError,
+    Code,
+    Diagnostic,
     EntityError,
     PeriodError,
     ResolutionError,
@@ -55,6 +57,15 @@ from weft.errors import (
 )
 def test_an_error_has_its_exit_code(error: WeftError, code: int) -> None:
     assert exit_code_for(error) == code
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [(("W1105", "W1104"), 8), (("W1105", "W1407"), 3), (("W1407", "W1105"), 3)],
+    ids=["two conflicts", "a conflict and a mistake", "a mistake and a conflict"],
+)
+def test_waiting_is_advised_only_if_nothing_else_is_wrong(codes: tuple[Code, ...], code: int) -> None:
+    assert exit_code_for(ActivationError([Diagnostic(c, "x", help="y") for c in codes])) == code
 
 
 def test_init_makes_a_workspace_that_validates(tmp_path: Path) -> None:
@@ -200,6 +211,7 @@ def test_another_broken_project_is_in_nobodys_way(tmp_path: Path) -> None:
         (("run", "fx_reporting"), "W1803"),
         (("run", "fx_reporting", "-p", "2026-01", "--known-at", "soon"), "W1803"),
         (("run", "fx_reporting", "--resume", "LAST"), "W1803"),
+        (("project", "resolve", "fx_reporting", "--adapt", "--pin"), "W1803"),
         (("runs", "show", "LAST"), "W1606"),
         (("runs", "--status", "done"), "W1803"),
         (("dataset", "show", "glx"), "W1802"),
@@ -288,6 +300,16 @@ def test_datasets_are_listed_shown_and_disabled(tmp_path: Path) -> None:
     assert (ran.code, ran.codes) == (3, ["W1202"])
     assert weft("dataset", "enable", "exchange_rates", root=root).code == 0
     assert weft("validate", root=root).code == 0
+
+
+def test_the_newest_version_of_a_dataset_is_shown_unless_one_is_named(tmp_path: Path) -> None:
+    newer = (FX / "datasets" / "gl.v1.yml").read_text().replace("version: 1", "version: 2")
+    root = sample_workspace(tmp_path, {"datasets/gl.v2.yml": newer})
+    for name, version in {"gl": 2, "gl@1": 1, "gl@2": 2}.items():
+        assert weft("dataset", "show", name, "--json", root=root).data["version"] == version
+    ran = weft("dataset", "show", "gl@3", root=root)
+    assert ran.code == 2
+    assert "its versions are '1', '2'" in ran.err
 
 
 def test_a_dataset_is_published_once(tmp_path: Path) -> None:

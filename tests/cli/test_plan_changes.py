@@ -6,18 +6,19 @@ from pathlib import Path
 
 from command_line import weft
 from engine_data import CONVERT, WRITE, project_text, sample_workspace
-from store_values import new_run
+from store_values import new_run, registration
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.project import resolve_project
 from weft.pipelines.store.lifecycle import build_catalog
 from weft.pipelines.store.open import open_store
+from weft.pipelines.store.records import Registration
 from weft.pipelines.store.snapshot import build_snapshot
 
 DOUBLED = CONVERT.replace("* fx.rate", "* fx.rate * 2")
 FILE = Path("projects", "fx_reporting.yml")
 
 
-def completed(root: Path, period: str = "2026-01", *, sandbox: bool = False) -> str:
+def completed(root: Path, period: str = "2026-01", *results: Registration, sandbox: bool = False) -> str:
     """Record a completed run of the project as its file says it, and return the plan in its snapshot."""
     loaded = load_workspace(root).workspace
     (project,) = loaded.projects
@@ -40,7 +41,7 @@ def completed(root: Path, period: str = "2026-01", *, sandbox: bool = False) -> 
             store.record(project)
         run = store.create_run(new_run(project, period, sandbox=sandbox, snapshot=snapshot))
         store.set_running(run.id)
-        store.complete(run.id)
+        store.complete(run.id, results)
     return str(snapshot["plan"])
 
 
@@ -83,6 +84,14 @@ def test_a_draft_is_compared_with_the_sandbox_and_else_with_what_was_published(t
     assert {c["what"] for c in changed} >= {"version", "10 arguments.assignments.0.expression"}
     completed(root, sandbox=True)
     assert weft("plan", "-p", "2026-01", "--json", root=root).data["changes"] == []
+
+
+def test_what_a_run_registered_is_no_change_of_what_it_reads(tmp_path: Path) -> None:
+    root = sample_workspace(tmp_path, {str(FILE): project_text()})
+    completed(root, "2026-01", registration("gl_usd", origin="registered"))
+    assert "gl_usd" in weft("dataset", "ls", root=root).out
+    ran = weft("plan", "-p", "2026-01", "--json", "--detailed-exitcode", root=root)
+    assert (ran.code, ran.data["changes"]) == (0, [])
 
 
 def test_a_project_that_never_ran_is_new(tmp_path: Path) -> None:

@@ -118,6 +118,13 @@ def test_levels_contain_each_other_but_a_week_is_not_part_of_a_month() -> None:
     assert GREGORIAN.below("day") == ()
 
 
+def test_a_month_has_the_weeks_that_lie_in_it_as_a_whole() -> None:
+    january = GREGORIAN.parse("2026-01")
+    assert ids(GREGORIAN.within(january.start, january.end, "week")) == ["2026-W02", "2026-W03", "2026-W04"]
+    gaps = ((dt.date(2026, 1, 1), dt.date(2026, 1, 4)), (dt.date(2026, 1, 26), dt.date(2026, 1, 31)))
+    assert GREGORIAN.gaps("week", january) == gaps
+
+
 def test_parents_are_found_at_the_next_level_or_at_a_named_one() -> None:
     day = GREGORIAN.parse("2026-01-31")
     assert str(GREGORIAN.parent(day)) == "2026-01"

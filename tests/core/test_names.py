@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from weft.core.names import (
@@ -48,6 +48,7 @@ def test_a_written_name_means_one_column(written: str, name: str) -> None:
 
 
 @given(names | tricky)
+@example("`a`")  # backticks that are part of the name
 def test_the_canonical_text_of_a_name_reads_back(name: str) -> None:
     assert parse_name(canonical_name(name)) == name
     assert parse_name(quote(name)) == name

@@ -195,6 +195,14 @@ def test_times_without_a_zone_are_read_in_the_zone_of_the_session() -> None:
     assert evaluate(elapsed, lambda _: None, zone=new_york) == dt.datetime(2026, 3, 9, 5, tzinfo=dt.UTC)
 
 
+def test_a_time_is_not_subtracted_from_an_interval() -> None:
+    scope = TableScope({"t": Schema.of(at="timestamp", local="timestamp_ntz")})
+    for column, dtype in (("at", "timestamp"), ("local", "timestamp_ntz")):
+        assert str(typed(f"INTERVAL '1' DAY + {column}", scope=scope).dtype) == dtype
+        (found,) = errors(f"INTERVAL '1' DAY - {column}", scope=scope)
+        assert found.startswith("W0209"), found
+
+
 def test_text_under_a_collation_is_compared_on_spark_only() -> None:
     schema = Schema((Field("a", Scalar("string", "UNICODE_CI")), Field("b", STRING)))
     scope = TableScope({"t": schema})

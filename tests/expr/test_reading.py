@@ -191,6 +191,16 @@ def test_nesting_beyond_the_limit_is_an_error_and_no_crash(text: str) -> None:
     assert "nested more than 100 deep" in caught.value.message
 
 
+@pytest.mark.parametrize(("text", "start"), [("``", 0), ("x + t.``", 6), ('""', 0)])
+def test_a_quoted_name_is_not_empty(text: str, start: int) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        parse(text, dialect="fragment")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == ("W0201", "the quoted name is empty")
+    assert isinstance(found.at, Source)
+    assert (found.at.start, found.at.end) == (start, start + 2)
+
+
 def test_a_long_chain_of_conditions_is_not_deep() -> None:
     tree = parse(" AND ".join(f"x = {i}" for i in range(600)))
     assert isinstance(tree, Logic)

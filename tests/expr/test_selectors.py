@@ -73,6 +73,16 @@ def test_selectors_that_grow_without_end_are_refused() -> None:
     assert codes("{{S0}}", **doubling) == ["W0201"]
 
 
+def test_a_selector_that_is_nested_too_deep_is_named() -> None:
+    deep = {f"S{i}": f"ABS(x + {{{{S{i + 1}}}}})" for i in range(60)} | {"S60": "x"}
+    with pytest.raises(ExpressionError) as caught:
+        interpolate(parse("{{S0}} > 1"), named(**deep))
+    (found,) = caught.value.diagnostics
+    assert found.code == "W0201"
+    assert found.message.startswith("selector 'S")
+    assert found.at is not None
+
+
 def test_an_error_inside_a_selector_points_to_the_selector() -> None:
     with pytest.raises(ExpressionError) as caught:
         check(interpolate(parse("open AND {{BAD}}"), named(BAD="nme = 'a'")), SCOPE)

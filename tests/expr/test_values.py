@@ -64,3 +64,10 @@ def test_the_date_of_an_instant_is_the_one_in_the_zone_of_the_session() -> None:
     assert cast_value(moment, TIMESTAMP, DATE, east) == dt.date(2026, 2, 1)
     assert cast_value(moment, TIMESTAMP, DATE, west) == dt.date(2026, 1, 31)
     assert cast_value(moment.replace(tzinfo=None), TIMESTAMP_NTZ, DATE, east) == dt.date(2026, 1, 31)
+
+
+def test_the_clock_of_an_instant_is_that_of_the_zone_of_the_session() -> None:
+    moment = dt.datetime(2026, 1, 31, 23, 30, tzinfo=dt.UTC)
+    east, local = dt.timezone(dt.timedelta(hours=2)), dt.datetime(2026, 2, 1, 1, 30)  # noqa: DTZ001  # the clock alone
+    assert cast_value(moment, TIMESTAMP, TIMESTAMP_NTZ, east) == local
+    assert cast_value(local, TIMESTAMP_NTZ, TIMESTAMP, east) == moment

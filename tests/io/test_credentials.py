@@ -18,6 +18,7 @@ from weft.io.datasource import Credentials, credentials_of
         ('{"user": "reader", "password": "x"}', Credentials("reader", "x")),
         ('{"password": "x"}', Credentials("", "x")),
         ("token", Credentials("", "token")),
+        (" reader: s3cret ", Credentials(" reader", " s3cret ")),  # blanks may be part of a password
     ],
 )
 def test_a_variable_or_a_file_holds_user_and_password(

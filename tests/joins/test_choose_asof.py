@@ -104,6 +104,14 @@ def with_columns(**right: str) -> ResolvedJoin:
     return replace(JOIN, right=Schema.of(k="long", u="long", **right))
 
 
+def test_the_union_plan_sorts_both_axes_in_one_type() -> None:
+    two_axes = replace(JOIN, match=replace(MATCH, known=(1, 2)))
+    assert ASOF["union"](two_axes) is None
+    refusal = ASOF["union"](replace(two_axes, right=Schema.of(k="long", u="long", v="integer")))
+    assert refusal is not None
+    assert "a knowledge time of type integer beside long and long" in refusal
+
+
 def test_the_kernel_takes_decimals_that_fit_64_bits() -> None:
     times = {digits: Schema.of(k="long", t=f"decimal({digits},2)") for digits in (18, 19)}
     assert ASOF["kernel"](replace(JOIN, left=times[18], right=times[18])) is None

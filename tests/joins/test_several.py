@@ -117,6 +117,17 @@ def test_keys_compared_in_other_types_cannot_share_a_plan() -> None:
         resolve_several(left, parts)
 
 
+def test_one_order_column_compared_in_other_types_cannot_share_a_plan() -> None:
+    left = Schema.of(k="long", d="date")
+    one, other = Schema.of(k="long", u="date", a="long"), Schema.of(k="long", u="timestamp", b="long")
+    parts: list[PartRequest] = [
+        (spec(["k"], "d", "u"), one, None),
+        (spec(["k"], "d", "u"), other, JoinProjection(suffixes=("", "_r"))),
+    ]
+    with pytest.raises(JoinSpecError, match=r"order is left.d compared as timestamp, .* compared as date"):
+        resolve_several(left, parts)
+
+
 def test_mistakes_are_those_of_a_chain() -> None:
     with pytest.raises(WeftError) as caught:
         resolve_several(TRADES, [quotes(), (rates()[0], RATES, None)])
@@ -139,6 +150,7 @@ def test_keys_may_be_in_any_order() -> None:
         (("forward", "forward"), "one sort"),
         (("backward", "forward"), "two sorts"),
         (("backward", "nearest"), "two sorts"),
+        (("nearest", "nearest"), "two sorts"),
     ],
 )
 def test_the_cost_counts_the_sorts(directions: tuple[str, str], sorts: str) -> None:

@@ -96,6 +96,12 @@ def test_names_may_hold_anything_in_backticks() -> None:
     assert T(table.format()) == table
 
 
+def test_a_string_with_the_sign_of_a_comment_is_written_in_quotes() -> None:
+    table = Table.of([{"s": "a <- b"}, {"s": "a < - b"}])
+    assert table.format().split("\n")[1:] == ['"a <- b"', "a < - b"]
+    assert T(table.format()) == table
+
+
 def test_the_batch_column_says_when_rows_arrive() -> None:
     table = T("""
         id | __batch__

@@ -136,6 +136,11 @@ def test_the_form_of_a_catalogue_means_the_same() -> None:
     assert found.snapshot is False
 
 
+def test_a_trace_without_a_value_expects_no_change_and_no_trace_compares_none() -> None:
+    for written, trace in (("trace:", ()), ("trace: []", ()), ("count: 1", None)):
+        assert scenario(f"{BASE}expect:\n  {written}\n").expect.trace == trace, written
+
+
 def test_a_trace_that_is_not_to_be_checked_is_left_out() -> None:
     found = scenario(CATALOGUE.replace("config: {", "config: {validate_traceability: false, "))
     assert found.expect.trace is None

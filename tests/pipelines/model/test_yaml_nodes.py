@@ -126,6 +126,12 @@ def test_an_alias_stands_for_its_anchor() -> None:
     assert root.get("a") is root.get("b")
 
 
+def test_a_mapping_reaches_to_the_key_of_an_alias_that_ends_it() -> None:
+    inner = compose("a: &x [1, 2]\nb:\n  c: *x\n  d: *x\n").get("b")
+    assert inner is not None
+    assert inner.text[inner.start : inner.end] == "c: *x\n  d"
+
+
 @pytest.mark.parametrize(
     ("text", "code", "message", "place"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,9 @@ from weft.io.spark.session import Session
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.run.execute import run_project
-from weft.pipelines.run.prepare import check_open, check_targets, prepare
+from weft.pipelines.run.prepare import RunOptions, check_open, check_targets, prepare
 from weft.pipelines.store.open import open_store
+from weft.pipelines.store.snapshot import plan_fingerprint
 
 RATES = "datasets/exchange_rates.v1.yml"
 
@@ -92,6 +94,21 @@ def test_a_correction_opens_a_closed_period_and_no_locked_one(
     period = Period("2026-01", "month", dt.date(2026, 1, 1), dt.date(2026, 2, 1), status=status)
     with nullcontext() if code is None else pytest.raises(RunError, match=code):
         check_open(period, correction=correction)
+
+
+@pytest.mark.parametrize("form", ["weft plan --out", "weft plan --json"])
+def test_a_saved_plan_is_compared_before_spark_starts(tmp_path: Path, form: str) -> None:
+    root = sample_workspace(tmp_path)
+    workspace = load_workspace(root).workspace
+    saved = RunOptions(plan=root / "plan.json")
+    with open_store(workspace.settings.store, root) as store:
+        first = prepare(workspace, workspace.projects[0], "2026-01", store=store)
+        document = {"fingerprint": plan_fingerprint(first.plan, first.catalog)}
+        (root / "plan.json").write_text(json.dumps(document if form.endswith("--out") else {"data": document}))
+        again = prepare(workspace, workspace.projects[0], "2026-01", store=store, options=saved)
+        assert again.plan.period == first.plan.period
+        with pytest.raises(RunError, match=r"W1514.*is stale"):
+            prepare(workspace, workspace.projects[0], "2026-02", store=store, options=saved)
 
 
 @pytest.mark.parametrize("kind", ["files", "file"])

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine_data import sample_workspace
 from weft.core import crash
-from weft.errors import ResolutionError, RunError
-from weft.pipelines.run.failing import OperationFailedError, explain_failure
+from weft.core.calendar import GREGORIAN
+from weft.errors import ResolutionError, RunError, RuntimeJoinError
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.plan.catalog import Catalog
+from weft.pipelines.plan.project import resolve_project
+from weft.pipelines.run.failing import OperationFailedError, explain_failure, operation_of
 from weft.pipelines.run.progress import Meter, cancellable
 
 
@@ -104,3 +110,15 @@ def test_our_own_errors_stay_as_they_are() -> None:
     failure = OperationFailedError(20, RunError("it broke", code="W1513"), [10, 20]).failure()
     assert (failure.operation_order, failure.code, failure.message) == (20, "W1513", "it broke")
     assert failure.detail.startswith("operations 10, 20 ran as one step")
+
+
+def test_a_failed_step_of_several_operations_belongs_to_the_one_with_the_join_or_to_the_last(tmp_path: Path) -> None:
+    workspace = load_workspace(sample_workspace(tmp_path)).workspace
+    period = GREGORIAN.parse("2026-01")
+    plan = resolve_project(workspace.projects[0], Catalog.of(workspace), period=period, calendar=GREGORIAN)
+    joined = RuntimeJoinError("several rows match", code="W1209")
+    joined.alias = "fx"
+    assert [op.seq for op in plan.operations] == [10, 20]
+    assert operation_of(joined, plan.operations) == 10
+    assert operation_of(RunError("it broke", code="W1513"), plan.operations) == 20
+    assert operation_of(joined, ()) is None

@@ -178,6 +178,26 @@ def test_a_target_that_has_come_to_lead_out_of_the_workspace_is_not_published_to
     assert {o.state for o in store.outputs(run.run_id)} == {"staged"}
 
 
+def test_a_publication_that_died_is_not_completed_out_of_the_workspace(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan allows absolute paths, wherever they lead: it does not see the link."""
+    text = TWO_OUTPUTS.replace("path: exports/gl", f"path: {tmp_path}/fx/exports/gl")
+    root = sample_workspace(tmp_path, {"projects/fx_reporting.yml": text})
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    with opened(root) as store:
+        run = staged_run(root, store)
+        store.begin_publish(run.run_id, [move.output for move in run.moves])
+        (root / "exports").symlink_to(elsewhere, target_is_directory=True)
+        monkeypatch.setattr("weft.pipelines.store.locks.stale", lambda *_: True)
+        (recovered,) = recover(store, root)
+        assert recovered.outcome == "failed"
+        assert "leads out of the workspace" in recovered.note.message
+        assert list(elsewhere.iterdir()) == []
+        assert contents(root, FIRST) == []
+        assert {o.state for o in store.outputs(run.run_id)} == {"discarded"}
+
+
 @pytest.mark.parametrize("content", ["tampered", "new 31"], ids=["another size", "the same size"])
 def test_staged_data_that_somebody_changed_is_not_published(root: Path, store: Store, content: str) -> None:
     staged_run(root, store, "old", number=1).publish()
@@ -374,7 +394,7 @@ def test_a_move_that_cannot_be_taken_back_is_left_to_the_next_command(
     assert (contents(root, FIRST), contents(root, SECOND)) == (["new 20"], ["new 30"])
 
 
-@pytest.mark.parametrize("change", ["added", "changed", "removed", "nothing"])
+@pytest.mark.parametrize("change", ["added", "changed", "rewritten", "removed", "nothing"])
 def test_a_target_that_changed_while_it_was_merged_is_not_replaced(tmp_path: Path, change: str) -> None:
     root = with_mode(tmp_path, "replace_period")
     with opened(root) as store:
@@ -386,6 +406,10 @@ def test_a_target_that_changed_while_it_was_merged_is_not_replaced(tmp_path: Pat
             (root / FIRST / "theirs").write_text("theirs", encoding="utf-8")
         elif change == "changed":
             file.write_text("another", encoding="utf-8")
+        elif change == "rewritten":  # with as many bytes
+            before = file.stat()
+            file.write_text(file.read_text(encoding="utf-8").replace("old", "odd"), encoding="utf-8")
+            os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 1_000_000_000))
         elif change == "removed":
             file.unlink()
         now = contents(root, FIRST)

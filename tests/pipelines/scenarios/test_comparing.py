@@ -67,6 +67,7 @@ def test_order_counts_when_asked_for() -> None:
     assert found(rows, rows[:2], ordered=True) == [("missing_row", ())]
     assert found([rows[0], rows[2]], rows, ordered=True, match="subset") == []
     assert found([rows[2], rows[0]], rows, ordered=True, match="subset") == [("missing_row", ())]
+    assert found([rows[0], rows[0]], rows, ordered=True, match="subset") == [("missing_row", ())]
 
 
 def test_only_doubles_have_a_tolerance() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +16,10 @@ from weft.core.calendar import GREGORIAN
 from weft.errors import ScenarioError
 from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.model.scenario import Scenario
+from weft.pipelines.model.values import TemporalMode
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.project import resolve_project
-from weft.pipelines.scenarios.given import Table, csv_text, given_rows, with_given
+from weft.pipelines.scenarios.given import Table, csv_text, given_rows, with_given, write_table
 from weft.pipelines.scenarios.values import written_rows
 
 PERIOD = GREGORIAN.parse("2026-01")
@@ -105,6 +109,30 @@ def test_a_text_keeps_its_quotes_and_line_ends(root: Path) -> None:
     row = {"budget_id": 'a"b\nc', "line_number": 1, "account_code": ""}
     text = csv_text([row], Table(dataset, dataset.main_table))
     assert text.splitlines()[1:] == ['"a""b', 'c","1","",,,,,,1']
+
+
+def test_a_table_with_an_empty_string_is_a_file_that_can_hold_it(root: Path, tmp_path: Path) -> None:
+    _, catalog = scenario(root, "workspace")
+    dataset = catalog.versions("budgets")[-1]
+    table = Table(dataset, dataset.main_table)
+    rows: list[dict[str, Any]] = [{"budget_id": "a", "account_code": ""}, {"budget_id": "b", "account_code": None}]
+    file = write_table(tmp_path / "0_0", rows, table)
+    assert file.name == "0_0.json"
+    read = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [(row["budget_id"], row["account_code"]) for row in read] == [("a", ""), ("b", None)]
+    assert write_table(tmp_path / "0_1", rows[1:], table).name == "0_1.csv"
+
+
+@pytest.mark.parametrize(
+    ("mode", "columns"),
+    [("snapshot", []), ("period", ["_period"]), ("bitemporal", ["_period_from", "_period_to"])],
+)
+def test_a_file_has_the_temporal_columns_of_its_table(root: Path, mode: TemporalMode, columns: list[str]) -> None:
+    _, catalog = scenario(root, "workspace")
+    dataset = catalog.versions("budgets")[-1]
+    table = replace(dataset.main_table, temporal_mode=mode)
+    declared = [c.name for c in table.columns]
+    assert csv_text([], Table(dataset, table)) == ",".join([*declared, *columns, "__weft_given"]) + "\n"
 
 
 def test_files_are_read_by_their_ending(root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -86,6 +87,7 @@ def test_what_came_out_is_kept_as_rows_that_read_back(tmp_path: Path) -> None:
         "rows": [{"id": 1, "note": 'say "no"\n', "labels": {"a": None, "b": "1"}, "amount": "1.50"}]
     }
     assert write_snapshot(PASSED, tmp_path) is None
+    assert write_snapshot(replace(FAILED, name="It passes now", status="pass"), tmp_path) is None
     assert write_snapshot(BROKEN, tmp_path) is None
     assert rows_yaml(()) == "rows: []\n"
 

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine_data import DATA, sample_workspace
-from weft.errors import ScenarioError
+from weft.errors import Code, RuntimeJoinError, ScenarioError
 from weft.io.spark.session import Session
 from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.model.scenario import Expect
+from weft.pipelines.model.values import LocatedText
 from weft.pipelines.run.execute import run_project
 from weft.pipelines.scenarios.execute import run_scenario, run_scenarios
+from weft.pipelines.scenarios.planning import missing_codes
 from weft.pipelines.scenarios.record import record
 from weft.pipelines.scenarios.reports import (
     ScenarioResult,
@@ -198,3 +201,11 @@ def test_a_run_is_recorded_as_a_scenario_that_passes(root: Path, session: Sessio
             record(run.run_id, {"journal_id": ["JE-404"]}, loaded.workspace, reader=store, session=session)
         with pytest.raises(ScenarioError, match=r"W1706.*no column 'jurnal_id'"):
             record(run.run_id, {"jurnal_id": ["1"]}, loaded.workspace, reader=store, session=session)
+
+
+@pytest.mark.parametrize(
+    ("code", "rule", "missing"), [("W1201", "VR-001", []), ("W1208", "VR-008", []), ("W1209", "VR-009", ["VR-009"])]
+)
+def test_a_rule_name_means_one_of_eight_codes(code: Code, rule: str, missing: list[str]) -> None:
+    expect = Expect(errors=(LocatedText(rule),))
+    assert missing_codes(expect, RuntimeJoinError("it broke", code=code))[0] == missing

@@ -5,11 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from store_values import new_run
 from weft.errors import StoreError
 from weft.pipelines.store import open as opening
-from weft.pipelines.store.connections import address_of, engine_of
+from weft.pipelines.store.connections import Database, address_of, engine_of
 from weft.pipelines.store.open import open_reader, open_store
 
 
@@ -124,6 +125,13 @@ def test_a_missing_driver_is_reported_with_what_to_install(tmp_path: Path, monke
     with pytest.raises(StoreError) as refused:
         engine_of(address_of("postgresql://ann@db/weft", tmp_path))
     assert refused.value.help == 'pip install "weft[postgres]"'
+
+
+def test_a_message_of_the_database_does_not_show_the_secrets_of_the_address(tmp_path: Path) -> None:
+    engine = engine_of(address_of("postgresql://ann:geheim@db/weft?sslpassword=verborgen", tmp_path))
+    cause = OperationalError("SELECT 1", {}, Exception("no entry for ann, geheim, verborgen"))
+    reported = Database(engine).explain(cause)
+    assert reported.message.endswith("cannot be reached: no entry for ann, ***, ***")
 
 
 def test_alembic_is_not_loaded_to_look_at_runs(tmp_path: Path) -> None:

@@ -100,4 +100,4 @@ def test_a_look_that_the_store_does_not_answer_is_not_the_end() -> None:
     with Heartbeat(lambda: None, 3600, look, SOON) as heartbeat:
         while len(looks) < 3:
             time.sleep(SOON)
-        heartbeat.check()
+            heartbeat.check()

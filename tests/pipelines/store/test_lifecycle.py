@@ -161,11 +161,13 @@ def test_a_commit_that_fails_takes_the_file_back(place: Place, monkeypatch: pyte
         raise StoreError("the disk is full", help="make room")
 
     workspace, project = place.workspace, place.project
+    (place.root / PROJECT).chmod(0o640)
     with monkeypatch.context() as patched:
         patched.setattr(Database, "write", fails)
         with pytest.raises(StoreError, match="the disk is full"):
             activate(workspace, project, place.store)
     assert place.text() == DRAFT
+    assert (place.root / PROJECT).stat().st_mode & 0o777 == 0o640
     assert sorted(p.name for p in (place.root / "projects").iterdir()) == ["fx_reporting.yml"]
 
 
@@ -311,6 +313,18 @@ def test_a_resolved_conflict_leaves_a_draft_with_the_chosen_pin(place: Place, ho
         with pytest.raises(ActivationError) as refused:  # it still reads the column that is gone
             place.activated()
         assert refused.value.code == "W1101"
+
+
+def test_a_conflict_is_with_the_version_that_the_project_reads(place: Place) -> None:
+    publish_dataset(place.workspace, "gl", place.store)
+    place.activated()
+    text = (FX / GL).read_text(encoding="utf-8")
+    place.write("datasets/gl.v2.yml", without_column(text, "posting_date").replace("version: 1", "version: 2"))
+    assert publish_dataset(place.workspace, Path("datasets/gl.v2.yml"), place.store).impact.conflicts == ()
+    place.write("datasets/gl.v3.yml", without_column(text, "currency").replace("version: 1", "version: 3"))
+    done = publish_dataset(place.workspace, Path("datasets/gl.v3.yml"), place.store)
+    ((_, report),) = done.impact.conflicts
+    assert (report.dataset_version_from, report.dataset_version_to) == (1, 3)
 
 
 def test_pins_inside_operations_are_left_to_the_user(place: Place) -> None:

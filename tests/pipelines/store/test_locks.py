@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import text, update
 from sqlalchemy.exc import OperationalError
 
 from store_values import NOW, counts, lock, new_run, output, project
@@ -236,6 +236,22 @@ def test_one_of_two_who_take_over_gets_the_run(store: Store, url: str, tmp_path:
         with pytest.raises(RunError, match="was taken over: it is running under"):
             store.operation_done(run.id, counts(10))
         assert a.complete(run.id).status == "completed"
+
+
+def test_the_locks_of_a_run_are_taken_over_together_or_not_at_all(store: Store, url: str, tmp_path: Path) -> None:
+    store.clock = later(0)
+    run = store.create_run(new_run(host="build-3", pid=7))
+    store.set_running(run.id)
+    store.begin_publish(run.id, [output(run.id)])
+    renewed = update(LOCKS).where(LOCKS.c.name == LOCK).values(heartbeat_at=later(61)())
+    store.database.write(lambda c: c.execute(renewed))
+    with open_store(url, tmp_path) as other:
+        other.clock = later(61)
+        assert other.take_over(run.id) is None
+    assert [(lease.name, lease.host) for lease in store.locks(run.id)] == [
+        ("publish/out/period=2026-01", "build-3"),
+        (LOCK, "build-3"),
+    ]
 
 
 def test_a_holder_that_comes_back_to_life_keeps_its_lock(store: Store) -> None:

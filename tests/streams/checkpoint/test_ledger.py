@@ -58,6 +58,16 @@ def test_a_balanced_batch_is_committed(checkpoint: Checkpoint) -> None:
     assert last_batch(checkpoint) == 0
 
 
+def test_a_side_without_rows_in_a_batch_keeps_the_time_of_its_last_ones(checkpoint: Checkpoint) -> None:
+    inputs = {"left": "o", "right": "s"}
+    first = index(counts(in_=1, waiting=1), counts(in_=1, waiting=1))
+    commit_batch(checkpoint, 0, [first], heartbeat=BEAT, inputs=inputs)
+    second = index(counts(in_=2, waiting=2), counts(in_=1, waiting=1), batch=1)
+    manifest = commit_batch(checkpoint, 1, [second], heartbeat=replace(BEAT, batch=1, wall_clock=9), inputs=inputs)
+    assert manifest.rows_in == {"o": 1, "s": 0}
+    assert manifest.last_rows == {"o": 9, "s": 7}
+
+
 @pytest.mark.parametrize(
     ("given", "reported"),
     [
@@ -89,6 +99,15 @@ def test_counts_that_go_back_stop_the_batch() -> None:
     with pytest.raises(StreamError, match="decreases in batch 3: in was 5 and is 4") as caught:
         check_total(FrozenMap(left=counts(in_=4, matched=4)), 3, before)
     assert caught.value.code == "W2210"
+
+
+@pytest.mark.parametrize("name", ["matched", "unmatched", "late", "rejected", "evicted"])
+def test_no_count_but_that_of_waiting_rows_goes_back(name: str) -> None:
+    before: Ledger = FrozenMap(left=counts(in_=5, **{name: 5}))
+    check_total(FrozenMap(left=counts(in_=6, **{name: 5}, waiting=1)), 3, before)
+    with pytest.raises(StreamError, match=rf"decreases in batch 3: {name} was 5 and is 4"):
+        check_total(FrozenMap(left=counts(in_=5, **{name: 4}, waiting=1)), 3, before)
+    check_total(FrozenMap(left=counts(in_=5, matched=5)), 3, FrozenMap(left=counts(in_=5, matched=4, waiting=1)))
 
 
 def test_a_batch_whose_counts_go_back_is_not_committed(checkpoint: Checkpoint) -> None:

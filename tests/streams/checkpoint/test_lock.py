@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +61,21 @@ def test_a_second_driver_on_one_checkpoint_is_refused_with_who_has_it(tmp_path: 
     assert find_holder(lock) is None
 
 
+def test_the_name_of_a_dead_process_does_not_refuse_a_start_while_a_status_command_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "lock"
+    lock.write_text(json.dumps({"host": socket.gethostname(), "pid": 2**22 + 1, "began": "1"}))
+    look = os.open(lock, os.O_RDONLY)
+    fcntl.flock(look, fcntl.LOCK_SH)
+    monkeypatch.setattr("weft.streams.checkpoint.lock.time.sleep", lambda _: fcntl.flock(look, fcntl.LOCK_UN))
+    try:
+        with lock_statement(lock, "a"):
+            assert find_holder(lock) is not None
+    finally:
+        os.close(look)
+
+
 def test_one_process_does_not_take_it_twice(tmp_path: Path) -> None:
     with (
         lock_statement(tmp_path / "lock", "a"),
@@ -96,6 +114,13 @@ def test_a_number_that_another_process_got_is_not_the_process() -> None:
     ended.wait()
     assert not one.runs
     assert not find_process(0).runs
+
+
+def test_a_process_that_ended_and_was_not_reaped_does_not_run() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    assert not find_process(ended.pid).runs
+    ended.wait()
 
 
 def test_a_start_time_without_the_boot_as_earlier_versions_wrote_it_is_of_the_same_process() -> None:

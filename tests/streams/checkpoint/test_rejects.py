@@ -67,6 +67,15 @@ def test_a_damaged_file_is_reported(checkpoint: Checkpoint) -> None:
     assert caught.value.code == "W2202"
 
 
+def test_a_value_that_changed_on_the_disk_is_reported(checkpoint: Checkpoint) -> None:
+    file = next(f for f in list_reject_files(checkpoint) if b"late" in f.path.read_bytes())
+    content = file.path.read_bytes()
+    file.path.write_bytes(content.replace(b"late", b"lace"))
+    with pytest.raises(StreamError) as caught:
+        read_rejects(file)
+    assert caught.value.code == "W2202"
+
+
 def test_nothing_is_lost(checkpoint: Checkpoint) -> None:
     manifest = last_manifest(checkpoint)
     assert manifest is not None

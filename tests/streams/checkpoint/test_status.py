@@ -14,7 +14,7 @@ import pytest
 from stream_checkpoints import BATCHES, SQL, at, order, run, shipment, small_plan
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import Checkpoint, read_job_record, record_change
+from weft.streams.checkpoint.folder import Checkpoint, read_job_record, record_change, write_document
 from weft.streams.checkpoint.lock import lock_statement, this_process
 from weft.streams.checkpoint.status import (
     SideStatus,
@@ -169,6 +169,27 @@ def test_every_flipped_bit_of_a_record_is_noticed_and_hides_nothing_else(tmp_pat
             reported = read_job_status("job", folder)
             assert [(p.code, p.severity) for p in reported.problems] == [("W2226", "warning")]
             assert (reported.state, [s.name for s in reported.statements]) == ("stopped", ["status"])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("job", 5),
+        ("began", 5),
+        ("child_began", None),
+        ("pid", "7"),
+        ("pid", True),
+        ("restarts", ["1"]),
+        ("state", "gone"),
+    ],
+)
+def test_a_record_with_a_value_of_another_type_is_damaged(tmp_path: Path, key: str, value: object) -> None:
+    files = SupervisorFiles(tmp_path)
+    record = SupervisorRecord(job="job", state="stopped", pid=7, began="1", since=7)
+    write_document(files.record, {**record.to_dict(), key: value})
+    with pytest.raises(StreamError, match="its values have other types") as caught:
+        read_record(files)
+    assert caught.value.code == "W2226"
 
 
 def test_a_damaged_checkpoint_hides_no_other_statement_and_no_other_job(tmp_path: Path) -> None:

@@ -70,6 +70,16 @@ def test_retention_keeps_rows_without_effect() -> None:
     assert kernel.state.left.stats.current_bytes == 0
 
 
+def test_retention_of_a_session_counts_from_its_end() -> None:
+    kernel = Kernel(joined(Reach(kind="session", gap=5), "left", left={"retention": 50, "outer": True}))
+    kernel.feed([("a", 100)])
+    assert kernel.feed(watermark=106) == [(1, 100, ("a", 0), None)]
+    kernel.feed(watermark=155)
+    assert kernel.state.left.flags[0].tolist() == [EXPIRED | PADDED]
+    kernel.feed(watermark=156)
+    assert kernel.state.left.flags == ()
+
+
 def test_nothing_is_over_before_there_is_a_watermark_and_all_is_at_the_end() -> None:
     kernel = Kernel(interval(0, 10, "full"))
     kernel.feed([("a", NEVER + 5), ("b", FOREVER)], [("c", 0)])
@@ -111,6 +121,14 @@ def test_a_final_window_gives_its_pairs_when_it_closes_and_once() -> None:
     assert kernel.feed(watermark=60) == [(0, 50, 0, 60, ("a", 0), ("a", 0))]
     assert kernel.feed(watermark=119) == []
     assert kernel.feed(watermark=130) == [(1, 60, 60, 120, ("a", 1), None), (2, 70, 60, 120, None, ("b", 1))]
+
+
+def test_an_unmatched_row_without_time_has_no_window() -> None:
+    # A row of an earlier outer join: its time was filled with NULL, and the gate does not reject it.
+    kernel = Kernel(joined(TUMBLING, "left", left={"raw": False, "outer": True}, window_columns=True))
+    found = kernel.feed([("a", None), ("b", 70)])
+    assert found == [(1, None, None, None, ("a", 0), None)]
+    assert kernel.flush() == [(1, 70, 60, 120, ("b", 1), None)]
 
 
 def test_changes_of_a_window_come_at_once_and_not_again_when_it_closes() -> None:

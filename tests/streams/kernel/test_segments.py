@@ -106,6 +106,21 @@ def test_what_is_not_finished_is_not_there(tmp_path: Path, monkeypatch: pytest.M
     assert not folder(tmp_path, 0).exists()
 
 
+def test_a_folder_that_cannot_be_renamed_is_an_error_and_keeps_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = Kernel(WIDE)
+    kernel.feed([("a", 1)])
+
+    def refuse(made: str, name: str) -> None:
+        raise OSError(5, f"Input/output error: {made} {name}")
+
+    monkeypatch.setattr("weft.streams.kernel.state_files.os.rename", refuse)
+    with pytest.raises(OSError, match="Input/output"):
+        saved(kernel, tmp_path)
+    assert [p.name for p in (tmp_path / "state" / "j1").glob(".tmp-*/index.json")] == ["index.json"]
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -167,6 +182,15 @@ def test_the_rows_that_wait_can_be_given_up_with_the_state(tmp_path: Path) -> No
         ("left", "ABANDONED"): ["b"],
         ("right", "ABANDONED"): ["c"],
     }
+
+
+def test_rows_of_a_changed_file_are_not_given_up(tmp_path: Path) -> None:
+    kernel = Kernel(WIDE)
+    kernel.feed([("a", 1), ("b", 2)], [("a", 3)])
+    saved(kernel, tmp_path)
+    (folder(tmp_path, 0) / "left.flags").write_bytes(bytes(2))  # of the right length: both rows would seem to wait
+    with pytest.raises(KernelProblem, match=r"W2202.*left\.flags.*checksum"):
+        read_waiting(place(tmp_path), 0)
 
 
 def test_many_small_segments_become_few_and_lose_nothing() -> None:

@@ -99,13 +99,19 @@ def test_the_pair_is_the_first_earlier_source_with_both_ends() -> None:
     assert summarize(both, left=1) == (1, 0, SECOND, 2)
 
 
-def test_an_empty_bound_is_reported_with_its_location() -> None:
-    bounds = find_bounds(conjuncts(typed("r.t > a.t AND r.t < a.t")), TIMES, 2)
-    assert bounds.is_empty
-    low, high = bounds.locations
-    assert low is not None
-    assert high is not None
-    assert (low.text[low.start : low.end], high.text[high.start : high.end]) == ("r.t > a.t", "r.t < a.t")
+@pytest.mark.parametrize(
+    "wider",
+    ["", "r.t >= a.t - INTERVAL '1' HOUR AND r.t <= a.t + INTERVAL '1' HOUR"],
+    ids=["alone", "with a wider bound"],
+)
+def test_an_empty_bound_is_reported_with_the_location_of_its_tightest_ends(wider: str) -> None:
+    for text in ((wider, "r.t > a.t", "r.t < a.t"), ("r.t > a.t", "r.t < a.t", wider)):
+        bounds = find_bounds(conjuncts(typed(" AND ".join(filter(None, text)))), TIMES, 2)
+        assert bounds.is_empty
+        low, high = bounds.locations
+        assert low is not None
+        assert high is not None
+        assert (low.text[low.start : low.end], high.text[high.start : high.end]) == ("r.t > a.t", "r.t < a.t")
 
 
 def test_a_sum_of_times_keeps_signs_and_lengths() -> None:

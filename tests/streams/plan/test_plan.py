@@ -42,6 +42,18 @@ def test_keys_are_found_in_either_order_and_the_rest_is_a_condition() -> None:
     assert step.vectorised
 
 
+def test_a_default_bound_is_narrowed_by_the_condition_and_never_widened() -> None:
+    minute = 60 * SECOND
+    for condition, least, greatest in (
+        ("AND b.t >= a.t - INTERVAL '2' HOUR", -5, 60),
+        ("AND b.t <= a.t + INTERVAL '2' HOUR", -5, 60),
+        ("AND b.t >= a.t - INTERVAL '1' MINUTE", -1, 60),
+        ("AND b.t <= a.t", -5, 0),
+    ):
+        (step,) = planned(f"{JOINED} {condition} WITH ('join.default_bound'='-5m..1h')").kernel_steps
+        assert (step.reach.least, step.reach.greatest) == (least * minute, greatest * minute), condition
+
+
 def test_bounds_may_come_from_on_where_within_options_and_defaults() -> None:
     hour = 3600 * SECOND
     for select, origin in {
@@ -337,6 +349,21 @@ def test_where_of_an_earlier_join_does_not_move_there_if_a_later_one_pads_its_ro
 )
 def test_where_that_padded_rows_can_pass_is_let_alone(where: str) -> None:
     assert planned(f"{JOINED.replace('JOIN', 'LEFT JOIN')} WITHIN '1m' WHERE {where}").where is not None
+
+
+def test_a_label_that_is_set_to_null_removes_no_padded_row() -> None:
+    labelled = (
+        "CREATE STREAM m (k BIGINT, labels MAP<STRING, STRING>, t TIMESTAMP)"
+        " WITH ('connector'='memory', 'event.time.field'='t');"
+    )
+    select = "SELECT m.k FROM m LEFT JOIN b ON m.k = b.k WITHIN '1m' WHERE LABEL_GET(LABEL_SET({}), 'x') = 'y'"
+    assert planned(select.format("m.labels, 'z', b.s"), before=labelled).where is not None
+    assert only(refused(select.format("m.labels, b.s, 'z'"), before=labelled), "W2109")
+
+
+def test_the_alias_of_a_star_may_be_in_any_case() -> None:
+    names = [c.name for c in planned("SELECT A.* FROM a JOIN b ON a.k = b.k WITHIN '1m'").output]
+    assert names == ["id", "k", "n", "f", "s", "v", "t"]
 
 
 def test_a_key_with_null_safe_equality_is_reported_with_how_to_write_it() -> None:

@@ -151,6 +151,7 @@ def test_a_topic_that_the_job_reads_is_not_a_sink(root: Path) -> None:
     seen = "CREATE STREAM seen WITH ('topic'='a', 'format'='json'{}) AS SELECT o.id FROM orders o;\n"
     assert refused(root, orders.format("a") + seen.format("")) == ["W2108"]
     assert refused(root, orders.format("b,a") + seen.format("")) == ["W2108"]
+    assert refused(root, orders.format("b, a") + seen.format("")) == ["W2108"]
     assert refused(root, orders.format("ab") + seen.format("")) == []
     assert refused(root, orders.format("a") + seen.format(", 'bootstrap.servers'='other:9092'")) == []
 

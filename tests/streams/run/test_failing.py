@@ -71,6 +71,11 @@ NO_PYARROW = RAISED % "ModuleNotFoundError: No module named 'pyarrow'"
             "a Kafka broker does not answer: clients.X: Call failed",
         ),
         (RuntimeError("org.apache.kafka.common.errors.AuthorizationException: no\nat x"), "W2311", "Kafka reports an error: common.errors.AuthorizationException: no"),
+        (
+            RuntimeError("java.lang.OutOfMemoryError: Java heap space\n\tat org.apache.kafka.clients.consumer.Fetcher.fetch"),
+            "W2214",
+            "'status' lost a worker: OutOfMemoryError",
+        ),
         (RuntimeError("[PARQUET_COLUMN_DATA_TYPE_MISMATCH] no"), "W2303", "a file has a column whose type differs from that of the earlier files"),
         (
             RuntimeError("[STREAM_FAILED] Query failed: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\nat x"),

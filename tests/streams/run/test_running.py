@@ -9,6 +9,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from stream_checkpoints import SQL
+from stream_jobs import job as planned_job
 from stream_spark import job_of
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
@@ -213,3 +214,12 @@ def test_groups_are_chosen_at_the_first_start(tmp_path: Path, settings: str, lim
     assert choose_groups(job, job.statements[0], 4) == groups
     with open_checkpoint(job, job.statements[0], cores=4) as found:
         assert read_job_record(found).groups == groups
+
+
+def test_a_small_limit_of_one_join_needs_a_single_group_for_all() -> None:
+    job = planned_job(
+        "SELECT a.id FROM a JOIN b ON a.k = b.k WITHIN '1m' JOIN c ON c.k = a.k AND c.t = b.t"
+        " WITH ('join.max_state_rows' = '2_000_000', 'join.c.max_state_rows' = 500)"
+    )
+    assert [step.limits.max_state_rows for step in job.statements[0].kernel_steps] == [2_000_000, 500]
+    assert choose_groups(job, job.statements[0], 4) == 1

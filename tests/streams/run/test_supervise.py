@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.lock import Process, find_process, lock_statement, this_process
 from weft.streams.checkpoint.supervisor import (
@@ -95,7 +96,8 @@ def run(files: SupervisorFiles, start: Callable[[], Any], clock: Clock | None = 
 
 def test_pauses_double_up_to_a_minute_and_end_after_five_falls() -> None:
     assert [restart_delay(range(n), 5.0) for n in range(6)] == [1, 2, 4, 8, 16, None]
-    assert restart_delay([0.0] * 5, 601.0) == 1.0
+    assert restart_delay([0.0] * 5, 599.0) is None
+    assert restart_delay([0.0] * 5, 600.0) == 1.0
     assert restart_delay((), 0.0) == 1.0
 
 
@@ -126,6 +128,17 @@ def test_a_child_that_dies_is_started_again_after_growing_pauses(files: Supervis
     assert len(record.restarts) == 3
     gaps = [b - a for a, b in zip(record.restarts, record.restarts[1:], strict=False)]
     assert [round(gap / 1_000_000) for gap in gaps] == [2, 4]
+
+
+def test_a_child_that_is_killed_after_it_wrote_an_error_is_started_again(files: SupervisorFiles) -> None:
+    children = iter((refused(files, "W2301"), lives(0)))
+
+    def start() -> Child:
+        child = next(children)()
+        return replace(child, code=-child.code * 9)
+
+    record = run(files, start)
+    assert (record.state, len(record.restarts), record.error) == ("stopped", 1, None)
 
 
 def test_a_child_that_falls_again_and_again_is_given_up(files: SupervisorFiles) -> None:
@@ -282,6 +295,23 @@ def test_a_job_that_does_not_run_cannot_be_stopped(files: SupervisorFiles) -> No
             stop_job(files, "job")
         assert caught.value.code == "W2215"
         assert not files.stop.exists()
+
+
+def test_the_end_that_a_supervisor_recorded_stays_when_its_job_is_stopped(files: SupervisorFiles) -> None:
+    clock = Clock()
+    error: FrozenMap[str, Any] = FrozenMap(code="W2301", message="no", help="do")
+    failed = SupervisorRecord(job="job", state="failed", pid=GONE, began="1", since=0, error=error)
+    with ExitStack() as held:
+        held.enter_context(lock_statement(files.lock, "job"))
+
+        def sleep(seconds: float) -> None:
+            clock.sleep(seconds)
+            write_record(files, failed)
+            held.close()
+
+        how = stop_job(files, "job", world=Environment(now=lambda: clock.at, sleep=sleep))
+    assert how == "after its batch"
+    assert read_record(files) == failed
 
 
 def test_a_lock_without_a_name_in_it_is_still_held(files: SupervisorFiles) -> None:

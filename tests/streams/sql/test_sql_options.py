@@ -260,6 +260,12 @@ def test_the_connector_and_the_format_follow_from_the_other_options(
     assert (spec["connector"], spec.get("format")) == (connector, format)
 
 
+def test_a_join_option_may_be_repeated_with_its_value() -> None:
+    sink = f"CREATE STREAM out WITH ('connector' = 'memory', 'join.retention' = '2h') AS {JOIN} WITHIN '1h'"
+    (statement,) = read_spec(f"{STREAMS}{sink} WITH ('join.retention' = '2h');").statements
+    assert statement.joins[0].retention == Duration.parse("2h")
+
+
 @pytest.mark.parametrize("connector", ["'path' = 'out', 'format' = 'csv'", "'connector' = 'memory'"])
 def test_a_sink_has_no_zone_because_times_are_written_in_utc(connector: str) -> None:
     sink = f"CREATE STREAM out WITH ({connector}, 'timestamp.zone' = 'Europe/Paris') AS {JOIN}"
@@ -299,6 +305,15 @@ def test_the_defaults_of_a_connector_are_filled_in_and_no_others() -> None:
 def test_the_event_time_and_how_it_is_written(options: str, field: str | None, format: str) -> None:
     spec = stream(options)
     assert (spec.event_time, spec.time_format) == (field, format)
+
+
+def test_a_declared_column_comes_before_the_time_of_a_message() -> None:
+    for source in ("'path' = 'a.csv'", "'topic' = 'a', 'format' = 'csv'"):
+        options = f"{source}, 'event.time.field' = '_TIMESTAMP'"
+        spec = stream(options, columns="id INT, _timestamp TIMESTAMP")
+        assert (spec.event_time, spec.time_format) == ("_timestamp", "iso8601")
+        with pytest.raises(StreamSqlError, match="has type boolean and cannot be an event time"):
+            stream(options, columns="id INT, _timestamp BOOLEAN")
 
 
 def test_a_pattern_of_times_has_no_directive_that_is_not_documented() -> None:

@@ -184,6 +184,13 @@ def test_a_column_can_be_assigned_twice(tmp_path: Path) -> None:
     assert [(a.column, a.level) for a in op.assignments] == [("x", 1), ("y", 2), ("x", 2)]
 
 
+def test_the_second_assignment_of_a_column_finds_the_first_one_done(tmp_path: Path) -> None:
+    # Rows that the selector leaves out keep the value of a column, which must exist by then.
+    again = update(x="1") + "\n      - {column: x, expression: '2'}"
+    op = first(made(tmp_path, again))
+    assert [(a.column, a.creates, a.level) for a in op.assignments] == [("x", True, 1), ("x", False, 2)]
+
+
 def test_later_operations_see_the_columns_of_earlier_ones(tmp_path: Path) -> None:
     delete = "- {seq: 20, name: Drop, type: delete, selector: 'usd = 0 AND flag'}"
     found = made(tmp_path, update(usd="amount_local * 2", flag="usd > 1"), delete, update(30, y="usd + 1"))
