@@ -41,7 +41,7 @@ _TITLE = re.compile(r'title="(?P<path>[^"]+)"')
 SECONDS = 900  # only a program that hangs needs it
 
 MASKS = (
-    (re.compile(r" +\d+(\.\d+)? s\b"), " N s"),
+    (re.compile(r" *(?<![\w.])\d+(\.\d+)? s\b"), " N s"),
     (re.compile(r"(?<!:)\b\d+:\d\d\b(?!:)"), "N:NN"),
     (re.compile(r"\b\d+\.\d+ (MB|GB)\b"), r"N \1"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?\b"), "RUN"),
