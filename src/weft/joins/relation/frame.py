@@ -18,7 +18,7 @@ from weft.expr.spark.frames import check_one_session, functions_of, schema_of
 from weft.joins.explain import JoinExplanation, explain_resolved
 from weft.joins.picture import Picture
 from weft.joins.relation.display import Preview, render_relation
-from weft.joins.relation.grouping import Groups
+from weft.joins.relation.grouping import Groups, check_new_name
 from weft.joins.spark.failures import coded_errors
 from weft.joins.spark.matches import collect_timeline
 from weft.joins.spark.stats import is_sorted
@@ -250,12 +250,7 @@ class Frame:
         taken: dict[str, str] = {}
         seen: set[str] = set()
         for name in compiled:
-            if not isinstance(name, str) or not name:
-                raise ArgumentError(
-                    f"with_columns: a column name must be a string, not {name!r}",
-                    code="W0303",
-                    help="write with_columns(name='expression') or with_columns({'odd name': 'expression'})",
-                )
+            check_new_name(name, "with_columns", "expression")
             folded = fold(name, case_sensitive=self.schema.case_sensitive)
             if folded in seen:
                 raise ColumnCollisionError(

@@ -45,12 +45,7 @@ class Groups(Generic[R]):
         taken = {fold(name, case_sensitive=frame.schema.case_sensitive) for name in by}
         aggregates = []
         for name, what in named.items():
-            if not isinstance(name, str) or not name:
-                raise ArgumentError(
-                    f"agg: a column name must be a string, not {name!r}",
-                    code="W0303",
-                    help="write agg(name='SUM(column)') or agg({'odd name': 'SUM(column)'})",
-                )
+            check_new_name(name, "agg", "SUM(column)")
             folded = fold(name, case_sensitive=frame.schema.case_sensitive)
             if folded in taken:
                 raise ColumnCollisionError(
@@ -66,6 +61,16 @@ class Groups(Generic[R]):
 
     def __repr__(self) -> str:
         return f"Groups of {self.frame} by {format_list(self.frame.columns[i] for i in self.keys)}: call agg(...)"
+
+
+def check_new_name(name: object, method: str, example: str) -> None:
+    """Raise unless the name of a computed column is a string with characters."""
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(
+            f"{method}: a column name must be a string, not {name!r}",
+            code="W0303",
+            help=f"write {method}(name='{example}') or {method}({{'odd name': '{example}'}})",
+        )
 
 
 def _check_aggregate(name: str, text: str) -> None:
