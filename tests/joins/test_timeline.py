@@ -28,6 +28,8 @@ def draw(*lanes: Lane, scale: Scale | None = None, reach_name: str = "") -> tupl
         (Scale("time"), MORNING, MORNING + 60 * SECOND, ["10:00:00", "10:00:10", "10:00:20", "10:00:30", "10:00:40",
                                                         "10:00:50", "10:01:00"]),
         (Scale("time", "Asia/Kolkata"), MORNING, MORNING + 2 * 3600 * SECOND, ["15:30", "16:00", "16:30", "17:00", "17:30"]),
+        (Scale("time", "Asia/Kathmandu"), MORNING, MORNING + 6 * 3600 * SECOND, ["16:00", "17:00", "18:00", "19:00", "20:00",
+                                                                              "21:00"]),
         (Scale("time"), MORNING, MORNING + SECOND // 2, ["10:00:00", "10:00:00.1", "10:00:00.2", "10:00:00.3",
                                                          "10:00:00.4", "10:00:00.5"]),
         (Scale("time"), MORNING, MORNING + 2 * DAY, ["01-15 12:00", "01-16 00:00", "01-16 12:00", "01-17 00:00"]),
