@@ -123,7 +123,7 @@ def show_joins(spark: SparkSession) -> None:
     orders.natural_left(customers, customer_ref="id").order_by("order_id").show()
     say("How many rows each key has on either side.")
     inspect_keys(orders, customers, JoinSpec(equal_keys=[("customer_ref", "id")])).order_by("customer_ref").show()
-    say("A mistake is met before Spark runs, with what to write instead.")
+    say("A mistake is reported before Spark runs, with what to write instead.")
     try:
         orders.natural_left(customers, custmer_ref="id")
     except weft.WeftError as error:

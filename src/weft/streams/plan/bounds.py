@@ -83,7 +83,7 @@ class Comparison:
 class TimeBounds:
     """The bounds of one pair of times, the conjuncts that they come from (`used`), and the other conjuncts.
 
-    `left` is the earlier source of the pair, or None if there is no bound; an end that is None is open.
+    `left` is the earlier source of the pair, or None without a bound; an end that is None is open.
     `locations` are those of the lower and the upper end.
     """
 
@@ -533,13 +533,13 @@ def _add_unbounded(
     left = next(s for s in times.lefts if s.number == times.left)
     one, other = left.format_time(), times.right.format_time()
     if lower is None and upper is None:
-        missing = f"there is no bound on the time between {one} and {other}"
+        missing = f"the time between {one} and {other} has no bound"
         clause = f"AND {other} BETWEEN {one} AND {one} + INTERVAL '1' HOUR"
     elif lower is None:
-        missing = f"there is no lower bound, so {other} may be any time before {one}"
+        missing = f"without a lower bound {other} may be any time before {one}"
         clause = f"AND {other} >= {one}"
     else:
-        missing = f"there is no upper bound, so {other} may be any time after {one}"
+        missing = f"without an upper bound {other} may be any time after {one}"
         clause = f"AND {other} <= {one} + INTERVAL '1' HOUR"
     message = f"the join of {format_name(times.right.alias)} would keep its rows forever: {missing}"
     findings.add("W2104", message, times.join.at, f"add to ON, with the length that your data needs:\n{clause}")
