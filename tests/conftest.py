@@ -23,6 +23,7 @@ import hypothesis
 import pytest
 
 from installs import Environment, build_wheel, empty_environment
+from s3_gateway import Gateway, running_gateway
 from weft.io.spark.session import installed_jars
 
 if TYPE_CHECKING:
@@ -142,6 +143,13 @@ def connect(connect_server: str) -> Iterator[SparkSession]:
     session: Any = SparkSession.builder.remote(connect_server).create()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_gateway() -> Iterator[Gateway]:
+    """Return an S3 server; a test that kills it starts it again."""
+    with running_gateway() as gateway:
+        yield gateway
 
 
 @pytest.fixture(scope="session", params=["classic", "connect"])
