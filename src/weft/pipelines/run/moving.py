@@ -310,6 +310,11 @@ def is_whole(move: Move) -> bool:
     return True
 
 
+def is_untouched(move: Move) -> bool:
+    """Whether an output is still staged, and its target was not changed yet."""
+    return move.source.exists() and not move.mark.exists() and not move.backup.exists()
+
+
 def already_there(target: Path | str) -> RunError:
     """Return the error for a target that must not exist yet."""
     return RunError(
