@@ -148,6 +148,7 @@ def next_command(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("marked", "failed", "replace the link with a folder; then `weft run --resume {run}` continues the run"),
         ("renamed_in", "failed", "replace the link with a folder; then `weft run --resume {run}` continues the run"),
+        ("marked:2", "failed", "replace the link with a folder; then `weft run --resume {run}` continues the run"),
         ("exchanged:2", "waiting", "replace the link with a folder; then the next run completes it"),
         ("renamed_in:2", "waiting", "replace the link with a folder; then the next run completes it"),
     ],
