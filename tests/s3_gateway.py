@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -129,7 +130,7 @@ def running_gateway() -> Iterator[Gateway]:
             pytest.fail(str(cause), pytrace=False)
         pytest.skip(str(cause))
     folder = Path(tempfile.mkdtemp(prefix="weft-s3-"))
-    gateway = Gateway(program, folder, _free_port())
+    gateway = Gateway(program, folder, free_port())
     try:
         gateway.create_bucket(BUCKET)
         gateway.start()
@@ -139,12 +140,16 @@ def running_gateway() -> Iterator[Gateway]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
 
 
-if __name__ == "__main__":
-    gateway_program()
+if __name__ == "__main__":  # fetches it
+    try:
+        gateway_program()
+    except NoGatewayError as problem:
+        sys.exit(str(problem))

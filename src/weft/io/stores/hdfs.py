@@ -10,9 +10,11 @@ HDFS shows a file while it is written, so that neither is a single request.
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import secrets
+import string
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -111,7 +113,7 @@ class HdfsFiles:
 
     def _open(self, name: str, **part: int) -> bytes:
         answer = self._ask("GET", name, "OPEN", f"read {name!r}", noredirect="true", **part)
-        return self._send("GET", json.loads(answer)["Location"], f"read {name!r}", name)
+        return self._send("GET", _location(answer), f"read {name!r}", name)
 
     def _publish(self, name: str, data: bytes | memoryview, option: str, action: str) -> None:
         folder = check_name(name, self.root).rpartition("/")[0]
@@ -128,7 +130,7 @@ class HdfsFiles:
     def _write(self, name: str, data: bytes | memoryview, action: str) -> None:
         # The name is nobody else's, so that a request that is repeated may overwrite what the first one wrote.
         answer = self._ask("PUT", name, "CREATE", action, overwrite="true", noredirect="true")
-        self._send("PUT", json.loads(answer)["Location"], action, name, bytes(data))
+        self._send("PUT", _location(answer), action, name, bytes(data))
 
     def _rename(self, temporary: str, name: str, data: bytes, option: str, action: str) -> None:
         """Give a written file its name; `data` is its content."""
@@ -211,7 +213,7 @@ class HdfsFiles:
         return refused_error(self.root, action, message)
 
     def _url(self, name: str, operation: str, **options: str | int) -> str:
-        user = self.settings.get("user") or os.environ.get("HADOOP_USER_NAME", "")
+        user = self.settings.get("user") or os.environ.get("HADOOP_USER_NAME") or _user_of_process()
         query = {"op": operation, **({"user.name": user} if user else {}), **options}
         return f"{_base(self.address, self.settings)}/webhdfs/v1/{quote(self._path(name))}?{urlencode(query)}"
 
@@ -231,6 +233,19 @@ def _base(address: StoreAddress, settings: StoreSettings) -> str:
             help="add the setting `webhdfs: http://namenode:9870`, or write webhdfs://namenode:9870/folder",
         )
     return f"{'https' if address.scheme == 'swebhdfs' else 'http'}://{address.container}"
+
+
+def _user_of_process() -> str:
+    """Return the user that Hadoop's client would send too, an empty string when the process has none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may have a number alone
+        return ""
+
+
+def _location(answer: bytes) -> str:
+    """Return the address of the data node; Java leaves letters of other alphabets in it, which HTTP does not allow."""
+    return quote(json.loads(answer)["Location"], safe=string.punctuation)
 
 
 def _read_exception(cause: HTTPError) -> tuple[str, str]:

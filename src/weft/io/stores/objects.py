@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.errors import FileStoreError
 from weft.io.stores.address import StoreAddress
@@ -29,9 +29,6 @@ from weft.io.stores.base import (
     unreachable_error,
 )
 from weft.io.stores.settings import StoreSettings
-
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
 
 _CHUNK = 1_000
 _CONNECT_SECONDS = 10.0
@@ -152,16 +149,16 @@ class ObjectFiles:
             return None
 
     @cached_property
-    def _store(self) -> ObjectStore:
+    def _store(self) -> Any:
         """The connection whose requests are repeated."""
         return self._connect(self._settings.patience)
 
     @cached_property
-    def _single(self) -> ObjectStore:
+    def _single(self) -> Any:
         """The connection whose requests are sent once."""
         return self._connect(Patience(self._settings.patience.timeout, 0))
 
-    def _connect(self, patience: Patience) -> ObjectStore:
+    def _connect(self, patience: Patience) -> Any:
         _obstore()
         client: dict[str, Any] = {
             "timeout": timedelta(seconds=patience.timeout),
@@ -232,7 +229,7 @@ def _obstore() -> Any:
     return obstore
 
 
-def _open_s3(address: StoreAddress, settings: StoreSettings, **options: Any) -> ObjectStore:
+def _open_s3(address: StoreAddress, settings: StoreSettings, **options: Any) -> Any:
     config: dict[str, Any] = {"region": settings.region, "virtual_hosted_style_request": not settings.is_path_style}
     if settings.endpoint:
         scheme, _, host = settings.endpoint.partition("://")
@@ -248,10 +245,10 @@ def _open_s3(address: StoreAddress, settings: StoreSettings, **options: Any) -> 
             config[name] = settings.secret(setting)
     if settings.is_on("anonymous"):
         config["skip_signature"] = True
-    return _obstore().store.S3Store(address.container, config=config, **options)  # type: ignore[no-any-return]
+    return _obstore().store.S3Store(address.container, config=config, **options)
 
 
-def _open_gcs(address: StoreAddress, settings: StoreSettings, **options: Any) -> ObjectStore:
+def _open_gcs(address: StoreAddress, settings: StoreSettings, **options: Any) -> Any:
     config: dict[str, Any] = {}
     if settings.has("credentials"):
         config["service_account_key"] = settings.secret("credentials")
@@ -259,10 +256,10 @@ def _open_gcs(address: StoreAddress, settings: StoreSettings, **options: Any) ->
         config["application_credentials"] = path
     if settings.is_on("anonymous"):
         config["skip_signature"] = True
-    return _obstore().store.GCSStore(address.container, config=config, **options)  # type: ignore[no-any-return]
+    return _obstore().store.GCSStore(address.container, config=config, **options)
 
 
-def _open_azure(address: StoreAddress, settings: StoreSettings, **options: Any) -> ObjectStore:
+def _open_azure(address: StoreAddress, settings: StoreSettings, **options: Any) -> Any:
     config: dict[str, Any] = {}
     if account := address.account or settings.get("account"):
         config["account_name"] = account
@@ -273,7 +270,7 @@ def _open_azure(address: StoreAddress, settings: StoreSettings, **options: Any) 
         config["endpoint"] = settings.endpoint
     if settings.is_on("anonymous"):
         config["skip_signature"] = True
-    return _obstore().store.AzureStore(address.container, config=config, **options)  # type: ignore[no-any-return]
+    return _obstore().store.AzureStore(address.container, config=config, **options)
 
 
 def _describe(meta: Any) -> FileInfo:

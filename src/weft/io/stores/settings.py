@@ -109,6 +109,8 @@ def _value_problem(name: str, value: str) -> tuple[str, str] | None:
         return "true or false", "write true or false"
     if name == "endpoint" and (not value.startswith(("http://", "https://")) or "@" in value or "?" in value):
         return "an http:// or https:// address without credentials", "write for example https://minio.example:9000"
+    if name == "webhdfs" and ("@" in value or "?" in value):
+        return "an address without credentials", "write for example http://namenode:9870"
     if name == "timeout" and not _is_number(value):
         return "a number of seconds above 0", "write for example 30"
     if name == "retries" and not (value.isdecimal() and int(value) <= 100):
