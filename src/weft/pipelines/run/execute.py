@@ -22,7 +22,7 @@ from pathlib import Path
 from weft.core import engine_version
 from weft.core.calendar import Period
 from weft.core.crash import crash_point
-from weft.errors import Diagnostic, StoreError, WeftError
+from weft.errors import Diagnostic, RunError, StoreError, WeftError
 from weft.io.spark.session import Session
 from weft.pipelines.model.dataset import DatasetRef
 from weft.pipelines.model.project import Project
@@ -86,7 +86,12 @@ def run_project(
         recovered = recover(store, root, session=opened.spark)
         prepared = replace(prepared, warnings=(*(r.note for r in recovered), *prepared.warnings))
         # One transaction writes the snapshot and takes the lock of project and period: from here on the run exists.
-        run = create_run(prepared, store, opened, options)
+        try:
+            run = create_run(prepared, store, opened, options)
+        except RunError as problem:
+            # The holder of the lock may be a dead run whose publication waits: its note says for what.
+            dead = (note for note in prepared.warnings if note.code == "W1502")
+            raise RunError((*problem.diagnostics, *dead)) from None
     with open_work(prepared, run, root, store, opened, progress or Silent()) as work, record_end(work) as findings:
         # Read the inputs, chain the operations, stage every output where nobody sees it.
         outputs = run_operations(work)
