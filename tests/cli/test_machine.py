@@ -138,6 +138,7 @@ def test_a_folder_that_cannot_be_written_to_is_seen(tmp_path: Path, monkeypatch:
     assert help.startswith(f"chmod u+w {root / '.weft'}")
 
 
+LAKE = "datasource:\n  id: lake\n  type: parquet\n  options: {path_prefix: 's3a://lake/gl'}\n"
 JDBC = "datasource:\n  id: books\n  type: jdbc\n  options: {url: 'jdbc:postgresql://db/books'}\n"
 KAFKA = "CREATE STREAM a (id STRING) WITH ('connector' = 'kafka', 'topic'='a', 'format'='avro');\n"
 
@@ -147,17 +148,18 @@ def test_drivers_that_the_workspace_needs_are_asked_for(tmp_path: Path, monkeypa
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
     jars = session.jars_folder()
     names = {c["name"] for c in weft("doctor", "--json", root=root).data["checks"]}
-    assert not names & {"postgresql", "kafka", "avro"}
+    assert not names & {"postgresql", "kafka", "avro", "s3"}
     (root / "datasources" / "books.yml").write_text(JDBC)
+    (root / "datasources" / "lake.yml").write_text(LAKE)
     (root / "streams").mkdir()
     (root / "streams" / "job.sql").write_text(KAFKA)
     ran = weft("doctor", "--json", root=root)
     assert ran.code == 1
     assert answer(ran, "postgresql")[2].endswith(f"to {jars}")
-    for name in ("kafka", "avro"):
+    for name in ("kafka", "avro", "s3"):
         assert answer(ran, name) == (
             False,
-            "not installed, but a stream of the workspace needs it",
+            "not installed, but the workspace needs it",
             f"weft connectors install {name}",
         )
     (jars / "kafka").mkdir(parents=True)

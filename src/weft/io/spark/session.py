@@ -22,6 +22,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from weft.errors import RunError
 from weft.io.options import SparkSettings
 from weft.io.spark.class_archive import java_options
+from weft.io.stores.hadoop import hadoop_defaults
 from weft.joins.spark.workers import PYTHON, PYTHON_CONF
 
 if TYPE_CHECKING:
@@ -253,6 +254,7 @@ def _classic(settings: SparkSettings, root: Path, *, is_small: bool) -> Session:
     master = settings.master or "local[*]"
     builder = Classic.builder.master(master).appName("weft")
     conf = dict(_START) | {"spark.sql.warehouse.dir": str(root / ".weft" / "warehouse")}
+    conf |= {f"spark.hadoop.{key}": value for key, value in hadoop_defaults().items()}
     conf |= java_options(settings.conf, is_small=is_small)
     if jars := installed_jars():
         conf |= {"spark.jars": ",".join(map(str, jars))}
