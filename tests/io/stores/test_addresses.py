@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from weft.errors import FileStoreError, WeftError
-from weft.io.stores import hadoop_address, hadoop_conf, open_store
+from weft.io.stores import hadoop_address, hadoop_conf, hadoop_defaults, open_store
 from weft.io.stores.address import parse_address
 from weft.io.stores.objects import ObjectFiles
 from weft.io.stores.settings import read_settings
@@ -58,6 +58,7 @@ def test_an_invalid_address_is_refused(address: str) -> None:
         open_store(address)
     assert failure.value.code == "W1901"
     assert failure.value.help
+    assert SECRET not in str(failure.value)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +148,21 @@ def test_spark_takes_secrets_from_the_environment(monkeypatch: pytest.MonkeyPatc
     assert hadoop_conf("hdfs://name:8020/gl") == hadoop_conf("/data/gl") == {}
     with pytest.raises(FileStoreError):
         hadoop_address("az://lake/gl")
+
+
+def test_sessions_know_the_endpoint_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    alone = {"fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
+    assert hadoop_defaults() == alone
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://minio:9000")
+    assert hadoop_defaults() == alone | {
+        "fs.s3a.endpoint": "http://minio:9000",
+        "fs.s3a.endpoint.region": "us-east-1",
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.connection.ssl.enabled": "false",
+    }
 
 
 def test_an_endpoint_says_how_requests_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 import obstore
 import pytest
-from obstore.exceptions import GenericError
+from obstore.exceptions import AlreadyExistsError, GenericError
 
 from hdfs_cluster import Hdfs
 from memory_files import MemoryFiles
@@ -20,7 +21,10 @@ from weft.io.stores.base import unreachable_error
 from weft.io.stores.hdfs import HdfsFiles
 
 Plan = list[str]
-"""What happens to each request in turn: ``lost`` takes effect, ``failed`` does not; neither is answered."""
+"""What happens to each request in turn: ``lost`` takes effect, ``failed`` does not; neither is answered.
+
+``conflict`` is what S3 answers when another request for the name is under way, which may fail.
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +38,8 @@ def lose_answers(monkeypatch: pytest.MonkeyPatch, plan: Plan) -> None:
 
     def unreliable(*args: Any, **options: Any) -> Any:
         step = plan.pop(0) if plan else ""
+        if step == "conflict":
+            raise AlreadyExistsError("409 ConditionalRequestConflict")
         if step != "failed":
             put(*args, **options)
         if step:
@@ -42,7 +48,7 @@ def lose_answers(monkeypatch: pytest.MonkeyPatch, plan: Plan) -> None:
     monkeypatch.setattr(obstore, "put", unreliable)
 
 
-@pytest.mark.parametrize("plan", [["lost"], ["failed"], ["failed", "lost"], ["lost", "failed", "failed"]])
+@pytest.mark.parametrize("plan", [["lost"], ["failed"], ["failed", "lost"], ["lost", "failed", "failed"], ["conflict"]])
 def test_a_repeated_request_does_not_find_its_own_file(monkeypatch: pytest.MonkeyPatch, plan: Plan) -> None:
     store = MemoryFiles()
     lose_answers(monkeypatch, plan)
@@ -61,6 +67,21 @@ def test_a_repeated_request_finds_the_file_of_another(monkeypatch: pytest.Monkey
     with pytest.raises(FileExistsError):
         store.create("commits/1", b"mine")
     assert store.read("commits/1") == b"theirs"
+
+
+def test_stores_that_delete_one_by_one_delete_all_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, delete = MemoryFiles(), obstore.delete
+
+    def one_by_one(files: Any, names: Any) -> None:
+        for name in [names] if isinstance(names, str) else names:
+            obstore.head(files, name)  # raises for a file that does not exist
+            delete(files, name)
+
+    monkeypatch.setattr(obstore, "delete", one_by_one)
+    for name in ("a", "b", "c"):
+        store.put(name, b"")
+    store.delete(["a", "gone", "b", "gone/too"])
+    assert [info.name for info in store.list()] == ["c"]
 
 
 def test_a_store_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +114,18 @@ def test_a_repeated_rename_of_hdfs_finds_its_own_file(
     assert not plan
     assert store.read("commits/1") == b"mine"
     assert [info.name for info in store.list()] == ["commits/1"]
+
+
+def test_a_link_whose_answer_was_lost_is_our_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    link = os.link
+
+    def unreliable(*paths: Path) -> None:
+        link(*paths)
+        link(*paths)  # what a network file system makes of a request that it repeats
+
+    monkeypatch.setattr(os, "link", unreliable)
+    open_store(str(tmp_path)).create("commits/1", b"mine")
+    assert [path.name for path in (tmp_path / "commits").iterdir()] == ["1"]
 
 
 KILLED = """

@@ -16,7 +16,7 @@ from hdfs_cluster import Hdfs
 from memory_files import MemoryFiles
 from s3_gateway import BUCKET, Gateway
 from weft.errors import FileStoreError
-from weft.io.stores import FileStore, open_store
+from weft.io.stores import FileStore, hdfs, local, open_store
 from weft.io.stores.address import parse_address
 from weft.io.stores.hdfs import HdfsFiles
 from weft.io.stores.local import LocalFiles
@@ -86,7 +86,7 @@ def test_a_file_is_created_once(store: FileStore) -> None:
     assert store.read("commits/1") == b"theirs"
 
 
-def test_of_eight_threads_exactly_one_creates_a_file(store: FileStore) -> None:
+def test_of_eight_threads_exactly_one_creates_a_file(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def create(thread: int) -> bool:
         try:
             store.create(f"commits/{number}", b"%d" % thread * 10_000)
@@ -99,6 +99,10 @@ def test_of_eight_threads_exactly_one_creates_a_file(store: FileStore) -> None:
             won = list(pool.map(create, range(8)))
             assert won.count(True) == 1, won
             assert store.read(f"commits/{number}") == b"%d" % won.index(True) * 10_000
+    assert [info.name for info in store.list()] == [f"commits/{n}" for n in range(5)]
+    # Those that lost have removed what they had written under another name.
+    monkeypatch.setattr(local, "_TEMPORARY", "other-")
+    monkeypatch.setattr(hdfs, "_TEMPORARY", "other-")
     assert [info.name for info in store.list()] == [f"commits/{n}" for n in range(5)]
 
 

@@ -12,7 +12,7 @@ A store is pickled as its address and settings, without secrets, and each proces
 """
 
 from weft.io.stores.base import FileInfo, FileStore
-from weft.io.stores.hadoop import hadoop_address, hadoop_conf
+from weft.io.stores.hadoop import hadoop_address, hadoop_conf, hadoop_defaults
 from weft.io.stores.opening import open_store
 
-__all__ = ["FileInfo", "FileStore", "hadoop_address", "hadoop_conf", "open_store"]
+__all__ = ["FileInfo", "FileStore", "hadoop_address", "hadoop_conf", "hadoop_defaults", "open_store"]

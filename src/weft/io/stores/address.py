@@ -16,7 +16,6 @@ from typing import Literal
 from weft.core.names import format_list
 from weft.core.paths import escapes_folder, has_scheme, is_file_url
 from weft.errors import FileStoreError
-from weft.redaction import redact
 
 Kind = Literal["local", "s3", "gs", "azure", "hdfs"]
 
@@ -26,6 +25,7 @@ _KINDS: dict[str, Kind] = {
 }  # fmt: skip
 _REMOTE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^/]*)(?P<path>/.*)?$", re.DOTALL)
 _AZURE_HOST = re.compile(r"(?P<container>[^@:]+)@(?P<account>[^@:.]+)\.(?:dfs|blob)\.core\.(?P<suffix>[^@:]+)")
+_USER = re.compile(r"//[^/]*@")
 _HELP = "write a local folder, or for example s3://bucket/folder"
 
 
@@ -61,12 +61,14 @@ def parse_address(address: str) -> StoreAddress:
     scheme = "" if found is None else found["scheme"].lower()
     if found is None or scheme not in _KINDS:
         problem = "has no host" if found is None else f"has the unknown scheme {scheme!r}"
-        raise _invalid(redact(address), problem, f"schemes are {format_list(dict.fromkeys(_KINDS))}")
+        raise _invalid(
+            _USER.sub("//", address.partition("?")[0]), problem, f"schemes are {format_list(dict.fromkeys(_KINDS))}"
+        )
     kind, host, path = _KINDS[scheme], found["host"], (found["path"] or "").strip("/")
     # Printed without what may be a user or a query, so that no credential appears in a message.
     plain = f"{scheme}://{host.rpartition('@')[2]}/{path.partition('?')[0]}".rstrip("/")
     azure = _AZURE_HOST.fullmatch(host) if kind == "azure" else None
-    if ("@" in host and azure is None) or "?" in path or redact(address) != address:
+    if ("@" in host and azure is None) or "?" in path:
         raise FileStoreError(
             f"the address {plain} is written with a user, a password or a query",
             code="W1902",

@@ -56,17 +56,37 @@ def hadoop_conf(address: str, settings: Mapping[str, str] | None = None) -> dict
     return {}
 
 
+def hadoop_defaults() -> dict[str, str]:
+    """Return the Hadoop settings that follow from the environment, for every bucket of S3 without settings of its own.
+
+    Hadoop takes credentials from the environment itself, but neither the endpoint nor the region.
+    """
+    settings = read_settings("s3", None)
+    values = (
+        {f"fs.s3a.{name}": value for name, value in _s3_values(settings).items()}
+        if settings.is_from_environment
+        else {}
+    )
+    return {"fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem", **values}
+
+
 def _s3(place: StoreAddress, settings: StoreSettings) -> dict[str, str]:
-    values = {"endpoint.region": settings.region, "path.style.access": str(settings.is_path_style).lower()}
-    if settings.endpoint:
-        values["endpoint"] = settings.endpoint
-        values["connection.ssl.enabled"] = str(not settings.endpoint.startswith("http://")).lower()
+    values = _s3_values(settings)
     for setting, name in _S3_SECRETS.items():
         if settings.has(setting):
             values[name] = _reference(settings, setting)
     if settings.is_on("anonymous"):
         values["aws.credentials.provider"] = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
     return {f"fs.s3a.bucket.{place.container}.{name}": value for name, value in values.items()}
+
+
+def _s3_values(settings: StoreSettings) -> dict[str, str]:
+    """Return how S3 is reached, without secrets."""
+    values = {"endpoint.region": settings.region, "path.style.access": str(settings.is_path_style).lower()}
+    if settings.endpoint:
+        values["endpoint"] = settings.endpoint
+        values["connection.ssl.enabled"] = str(not settings.endpoint.startswith("http://")).lower()
+    return values
 
 
 def _reference(settings: StoreSettings, name: str) -> str:

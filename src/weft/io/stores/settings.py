@@ -75,6 +75,11 @@ class StoreSettings:
         return self.get("region") or _first_variable(_REGIONS) or "us-east-1"
 
     @property
+    def is_from_environment(self) -> bool:
+        """Whether the environment says where S3 is."""
+        return bool(_first_variable((*_ENDPOINTS, *_REGIONS)))
+
+    @property
     def allows_http(self) -> bool:
         """Whether requests may be sent without encryption: the endpoint says so by ``http://``."""
         return self.is_on("allow_http") or self.endpoint.startswith("http://")
