@@ -18,7 +18,7 @@ from weft.errors import Code, StreamError
 from weft.expr import evaluate
 from weft.streams.checkpoint.commit import STAGING, check_open, commit_batch, decide_heartbeat, seal
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, activate, create_checkpoint, find_checkpoint
-from weft.streams.checkpoint.ledger import read_indexes, side_name
+from weft.streams.checkpoint.ledger import select_reports, side_name
 from weft.streams.checkpoint.manifest import (
     Counts,
     Heartbeat,
@@ -29,10 +29,13 @@ from weft.streams.checkpoint.manifest import (
     list_batches,
     read_manifest,
 )
+from weft.streams.checkpoint.old_state import list_state
 from weft.streams.checkpoint.recover import recover
 from weft.streams.checkpoint.status import source_sides
+from weft.streams.kernel.ranges import range_of
 from weft.streams.kernel.spec import NEVER, Clock, KernelProblem
-from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group, save_group
+from weft.streams.kernel.state_files import JoinFolder, open_state, save_state
+from weft.streams.kernel.state_store import StateStore
 from weft.streams.kernel.transition import check_size, step
 from weft.streams.plan.identity import describe_parts
 from weft.streams.plan.kernel_spec import build_layout, build_task
@@ -167,7 +170,7 @@ class _Run:
         folder = self.root / "streams" / self.plan.name
         current = find_checkpoint(folder) if resume else None
         if current is None:
-            record = JobRecord(groups=self.groups, parts=describe_parts(self.plan, groups=self.groups))
+            record = JobRecord(groups=self.groups, parts=describe_parts(self.plan))
             current = create_checkpoint(folder, record)
             activate(current)
         self.checkpoint = current
@@ -200,7 +203,7 @@ class _Run:
         crash_point("stream_heartbeat")
         self._may_die("heartbeat")
         try:
-            rows, looked_up = self._rows(number, batch or {}, heartbeat, before)
+            rows, looked_up, reports = self._rows(number, batch or {}, heartbeat, before)
         except KernelProblem as problem:
             raise StreamError(problem.message, code=cast("Code", problem.code), help=problem.help) from problem
         crash_point("stream_kernel")
@@ -212,9 +215,10 @@ class _Run:
         manifest = commit_batch(
             self.checkpoint,
             number,
-            read_indexes(self.checkpoint, number, joins, self.groups),
+            select_reports(self.checkpoint, number, joins, self.groups, reports),
             staged,
             heartbeat=heartbeat,
+            before=before,
             inputs=source_sides(self.plan),
             tables=looked_up,
         )
@@ -227,8 +231,8 @@ class _Run:
 
     def _rows(
         self, number: int, batch: Batch, heartbeat: Heartbeat, before: Manifest | None
-    ) -> tuple[list[Mapping[str, Any]], Ledger]:
-        """Return the rows of a batch for the sink, and the counts of joins with tables."""
+    ) -> tuple[list[Mapping[str, Any]], Ledger, list[dict[str, Any]]]:
+        """Return the rows of a batch for the sink, the counts of joins with tables, and the reports of the kernel."""
         mixed = random.Random(f"{self.seed} {number}")  # noqa: S311  # any order must give the same set
         arrived: dict[int, list[Flowing]] = {}
         for source in self.plan.inputs:
@@ -244,6 +248,7 @@ class _Run:
             malformed = sum(row.unread is not None for row in flowing)
             flowing = [row for row in flowing if row.unread is None]
         counts: dict[str, Counts] = {}
+        reports: list[dict[str, Any]] = []
         due = iter(heartbeat.clocks)
         for one in self.plan.steps:
             if isinstance(one, TableStep):
@@ -252,13 +257,13 @@ class _Run:
             else:
                 left, right = next(due)
                 clock = Clock(left=left, right=right)
-                flowing = self._joined(one, flowing, arrived[one.right], clock, heartbeat, before)
+                flowing = self._joined(one, flowing, arrived[one.right], clock, heartbeat, before, reports)
         where = self.plan.where
         kept = [r for r in flowing if where is None or evaluate(where, r.values.get) is True]
         selected: list[Mapping[str, Any]] = [
             {c.name: evaluate(c.typed, r.values.get) for c in self.plan.output} for r in kept
         ]
-        return selected, FrozenMap(counts)
+        return selected, FrozenMap(counts), reports
 
     def _joined(
         self,
@@ -268,27 +273,29 @@ class _Run:
         clock: Clock,
         heartbeat: Heartbeat,
         before: Manifest | None,
+        reports: list[dict[str, Any]],
     ) -> list[Flowing]:
         task, children = build_task(self.plan, one, groups=self.groups), build_layout(self.plan, one)
         ours = Packed(one, "left", children, task, heartbeat.wall_clock)
         theirs = Packed(one, "right", children, task, heartbeat.wall_clock)
-        places = StateStore(str(self.checkpoint.root))
+        place = JoinFolder(StateStore(str(self.checkpoint.root)), one.number)
         mark = NEVER if heartbeat.watermark is None else heartbeat.watermark
-        previous = None if before is None else before.batch
+        entries = () if before is None else list_state(self.checkpoint, before)
         out: list[Flowing] = []
         pairs = zip(
-            ours.by_group(left, self.groups, self.hash_of),
-            theirs.by_group(right, self.groups, self.hash_of),
+            ours.by_task(left, self.groups, self.hash_of),
+            theirs.by_task(right, self.groups, self.hash_of),
             strict=True,
         )
-        for group, (mine, other) in enumerate(pairs):
-            place = GroupFolder(places, one.number, group)
-            state = open_group(place, previous, task, ours.schema, theirs.schema)
-            check_size(state, mine, other, groups=self.groups)
+        for number, (mine, other) in enumerate(pairs):
+            keys = range_of(number, self.groups)
+            state = open_state(place, entries, keys, task, ours.schema, theirs.schema)
+            check_size(state, mine, other, tasks=self.groups)
             stepped = step(
                 task, state, mine, other, clock, batch=heartbeat.batch, watermark=mark, wall_clock=heartbeat.wall_clock
             )
-            save_group(place, stepped.state, stepped.rejects, watermark=mark)
+            _, report = save_state(place, state, stepped.state, stepped.rejects, watermark=mark, keys=keys, task=number)
+            reports.append(report)
             for given in stepped.out:
                 out.extend(unpacked(given, children))
         return out
