@@ -75,7 +75,7 @@ def run_statement(
     *,
     root: Path,
     tables: Tables | None = None,
-    groups: int = 2,
+    groups: int | tuple[int, ...] = 2,
     final: bool = True,
     hash_of: HashOf = stable_hash,
     resume: bool = True,
@@ -86,6 +86,7 @@ def run_statement(
     """Run a statement over batches of rows by stream and return its result so far.
 
     A CRASH ends the attempt at the next batch before its commit; the batch is then repeated from what is on disk.
+    `groups` is the number of tasks that share the keys; of several, each start takes the next one.
     Batches that the checkpoint has committed are skipped, as with Spark.  `idle` maps the number of a batch to the
     aliases that its watermark ignores.
     """
@@ -93,7 +94,7 @@ def run_statement(
         plan=plan,
         root=root,
         tables=tables or {},
-        groups=groups,
+        lives=(groups,) if isinstance(groups, int) else groups,
         hash_of=hash_of,
         wall_clock=wall_clock,
         idle=idle or {},
@@ -153,13 +154,17 @@ class _Run:
     plan: StatementPlan
     root: Path
     tables: Tables
-    groups: int
+    lives: tuple[int, ...]
     hash_of: HashOf
     wall_clock: int
     idle: Mapping[int, Collection[str]]
     seed: int
     dies_at: str = ""
     checkpoint: Checkpoint = field(init=False)
+
+    @property
+    def groups(self) -> int:
+        return self.lives[0]
 
     @property
     def sink(self) -> Path:
@@ -180,7 +185,7 @@ class _Run:
     def begun_again(self) -> _Run:
         """Return a run that reads everything from disk."""
         # Another seed: the repeated batch gets its rows in another order, as after a restart of Spark.
-        other = replace(self, dies_at="", seed=self.seed + 1)
+        other = replace(self, dies_at="", seed=self.seed + 1, lives=(*self.lives[1:], self.lives[0]))
         other.open()
         return other
 
