@@ -25,6 +25,8 @@ FILES = (
         ("gl/2026-0[2-3]*", ["gl/2026-02/a.csv", "gl/2026-03.csv"]),
         ("gl/2026-0[!1]", ["gl/2026-02/a.csv"]),
         ("g*/a.csv", ["glx/a.csv"]),
+        ("gl/*/*.json", []),
+        ("gl/_delta_log/*", ["gl/_delta_log/0.json"]),
         ("gl/*=*", ["gl/_period=2026-01/part-0"]),
         ("gl/2026.01", []),
         ("none", []),
