@@ -74,7 +74,8 @@ class Sides:
         def column(slot: Any) -> Column:
             return self.F.col(names[slot[1]])
 
-        return frame.withColumns({n: compile_expr(typed, column, self.F) for n, typed in computed})
+        added = {name: compile_expr(typed, column, self.F) for name, typed in computed}
+        return frame.withColumns(added) if added else frame  # Connect takes no empty mapping
 
     def names(self, side: Side) -> list[str]:
         """Return the names of the columns of a side, in order."""
