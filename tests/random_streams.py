@@ -90,7 +90,7 @@ class Run:
     def hash_of(self) -> HashOf:
         if not self.collide:
             return stable_hash
-        return lambda key: stable_hash(key) % self.collide
+        return lambda key: stable_hash((stable_hash(key) % self.collide,))
 
     def __str__(self) -> str:
         fed = "\n".join(f"  {b}" for b in self.batches)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from weft.core.frozen import FrozenMap
@@ -20,6 +21,7 @@ from weft.streams.checkpoint.ledger import COUNTS
 from weft.streams.checkpoint.manifest import Counts
 from weft.streams.kernel.gate import Arrivals
 from weft.streams.kernel.pairs import arrow_type
+from weft.streams.kernel.ranges import find_tasks
 from weft.streams.kernel.spec import JoinTask, Side
 from weft.streams.plan.kernel_spec import Child, Layout
 from weft.streams.plan.resolved import WINDOW_END, WINDOW_START, KernelStep, OutputColumn, TableStep
@@ -27,6 +29,8 @@ from weft.testing.values import EPOCH, as_type, microseconds
 
 Values = dict[Hashable, Any]
 HashOf = Callable[[tuple[Any, ...]], int]
+_Routed = tuple["Flowing", int | None, int]
+"""A row, the hash of its keys, and the hash by which it is distributed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,29 +70,30 @@ class Packed:
         self.wall_clock = wall_clock
         self.schema = schema_of(self.children)
 
-    def by_group(self, rows: Sequence[Flowing], groups: int, hash_of: HashOf) -> list[Arrivals]:
-        """Return the arrivals of each group in turn."""
-        members: list[list[tuple[Flowing, int | None]]] = [[] for _ in range(groups)]
+    def by_task(self, rows: Sequence[Flowing], tasks: int, hash_of: HashOf) -> list[Arrivals]:
+        """Return the arrivals of each task in turn."""
+        members: list[list[_Routed]] = [[] for _ in range(tasks)]
         for row in rows:
             key = tuple(as_type(row.values.get(slot), dtype) for slot, dtype in self.keys)
             known = row.unread is None and None not in key
             hashed = hash_of(key) if known else None
             # Rows that match nothing are spread by their content, as `weft.streams.spark.kernel_stage` does.
-            spread = hashed if hashed is not None else stable_hash(tuple(row.values.values()))
-            members[spread % groups].append((row, hashed))
+            route = hashed if hashed is not None else stable_hash(tuple(row.values.values()))
+            members[int(find_tasks(np.array([route]), tasks)[0])].append((row, hashed, route))
         return [self._arrivals(one) for one in members]
 
-    def _arrivals(self, rows: list[tuple[Flowing, int | None]]) -> Arrivals:
+    def _arrivals(self, rows: list[_Routed]) -> Arrivals:
         columns = [
-            pa.array([self._cell(row.values, child) for row, _ in rows], self.schema.field(child.name).type)
+            pa.array([self._cell(row.values, child) for row, *_ in rows], self.schema.field(child.name).type)
             for child in self.children
         ]
-        times = [None if self.axis is None else row.values.get(self.axis) for row, _ in rows]
+        times = [None if self.axis is None else row.values.get(self.axis) for row, *_ in rows]
         return Arrivals(
-            hashes=pa.array([hashed for _, hashed in rows], pa.int64()),
+            hashes=pa.array([hashed for _, hashed, _ in rows], pa.int64()),
             times=pa.array(times, pa.int64()),
-            raw=pa.array([row.unread for row, _ in rows], pa.string()),
+            raw=pa.array([row.unread for row, *_ in rows], pa.string()),
             rows=pa.table(columns, schema=self.schema),
+            routes=np.array([route for *_, route in rows], dtype=np.int64),
         )
 
     def _cell(self, values: Values, child: Child) -> Any:

@@ -18,7 +18,7 @@ from weft.errors import Code, StreamError
 from weft.expr import evaluate
 from weft.streams.checkpoint.commit import STAGING, check_open, commit_batch, decide_heartbeat, seal
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, activate, create_checkpoint, find_checkpoint
-from weft.streams.checkpoint.ledger import read_indexes, side_name
+from weft.streams.checkpoint.ledger import select_reports, side_name
 from weft.streams.checkpoint.manifest import (
     Counts,
     Heartbeat,
@@ -29,10 +29,13 @@ from weft.streams.checkpoint.manifest import (
     list_batches,
     read_manifest,
 )
+from weft.streams.checkpoint.old_state import list_state
 from weft.streams.checkpoint.recover import recover
 from weft.streams.checkpoint.status import source_sides
+from weft.streams.kernel.ranges import range_of
 from weft.streams.kernel.spec import NEVER, Clock, KernelProblem
-from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group, save_group
+from weft.streams.kernel.state_files import JoinFolder, open_state, save_state
+from weft.streams.kernel.state_store import StateStore
 from weft.streams.kernel.transition import check_size, step
 from weft.streams.plan.identity import describe_parts
 from weft.streams.plan.kernel_spec import build_layout, build_task
@@ -72,7 +75,7 @@ def run_statement(
     *,
     root: Path,
     tables: Tables | None = None,
-    groups: int = 2,
+    groups: int | tuple[int, ...] = 2,
     final: bool = True,
     hash_of: HashOf = stable_hash,
     resume: bool = True,
@@ -83,6 +86,7 @@ def run_statement(
     """Run a statement over batches of rows by stream and return its result so far.
 
     A CRASH ends the attempt at the next batch before its commit; the batch is then repeated from what is on disk.
+    `groups` is the number of tasks that share the keys; of several, each start takes the next one.
     Batches that the checkpoint has committed are skipped, as with Spark.  `idle` maps the number of a batch to the
     aliases that its watermark ignores.
     """
@@ -90,7 +94,7 @@ def run_statement(
         plan=plan,
         root=root,
         tables=tables or {},
-        groups=groups,
+        lives=(groups,) if isinstance(groups, int) else groups,
         hash_of=hash_of,
         wall_clock=wall_clock,
         idle=idle or {},
@@ -150,13 +154,17 @@ class _Run:
     plan: StatementPlan
     root: Path
     tables: Tables
-    groups: int
+    lives: tuple[int, ...]
     hash_of: HashOf
     wall_clock: int
     idle: Mapping[int, Collection[str]]
     seed: int
     dies_at: str = ""
     checkpoint: Checkpoint = field(init=False)
+
+    @property
+    def groups(self) -> int:
+        return self.lives[0]
 
     @property
     def sink(self) -> Path:
@@ -167,7 +175,7 @@ class _Run:
         folder = self.root / "streams" / self.plan.name
         current = find_checkpoint(folder) if resume else None
         if current is None:
-            record = JobRecord(groups=self.groups, parts=describe_parts(self.plan, groups=self.groups))
+            record = JobRecord(groups=self.groups, parts=describe_parts(self.plan))
             current = create_checkpoint(folder, record)
             activate(current)
         self.checkpoint = current
@@ -177,7 +185,7 @@ class _Run:
     def begun_again(self) -> _Run:
         """Return a run that reads everything from disk."""
         # Another seed: the repeated batch gets its rows in another order, as after a restart of Spark.
-        other = replace(self, dies_at="", seed=self.seed + 1)
+        other = replace(self, dies_at="", seed=self.seed + 1, lives=(*self.lives[1:], self.lives[0]))
         other.open()
         return other
 
@@ -200,7 +208,7 @@ class _Run:
         crash_point("stream_heartbeat")
         self._may_die("heartbeat")
         try:
-            rows, looked_up = self._rows(number, batch or {}, heartbeat, before)
+            rows, looked_up, reports = self._rows(number, batch or {}, heartbeat, before)
         except KernelProblem as problem:
             raise StreamError(problem.message, code=cast("Code", problem.code), help=problem.help) from problem
         crash_point("stream_kernel")
@@ -212,9 +220,10 @@ class _Run:
         manifest = commit_batch(
             self.checkpoint,
             number,
-            read_indexes(self.checkpoint, number, joins, self.groups),
+            select_reports(self.checkpoint, number, joins, self.groups, reports),
             staged,
             heartbeat=heartbeat,
+            before=before,
             inputs=source_sides(self.plan),
             tables=looked_up,
         )
@@ -227,8 +236,8 @@ class _Run:
 
     def _rows(
         self, number: int, batch: Batch, heartbeat: Heartbeat, before: Manifest | None
-    ) -> tuple[list[Mapping[str, Any]], Ledger]:
-        """Return the rows of a batch for the sink, and the counts of joins with tables."""
+    ) -> tuple[list[Mapping[str, Any]], Ledger, list[dict[str, Any]]]:
+        """Return the rows of a batch for the sink, the counts of joins with tables, and the reports of the kernel."""
         mixed = random.Random(f"{self.seed} {number}")  # noqa: S311  # any order must give the same set
         arrived: dict[int, list[Flowing]] = {}
         for source in self.plan.inputs:
@@ -244,6 +253,7 @@ class _Run:
             malformed = sum(row.unread is not None for row in flowing)
             flowing = [row for row in flowing if row.unread is None]
         counts: dict[str, Counts] = {}
+        reports: list[dict[str, Any]] = []
         due = iter(heartbeat.clocks)
         for one in self.plan.steps:
             if isinstance(one, TableStep):
@@ -252,13 +262,13 @@ class _Run:
             else:
                 left, right = next(due)
                 clock = Clock(left=left, right=right)
-                flowing = self._joined(one, flowing, arrived[one.right], clock, heartbeat, before)
+                flowing = self._joined(one, flowing, arrived[one.right], clock, heartbeat, before, reports)
         where = self.plan.where
         kept = [r for r in flowing if where is None or evaluate(where, r.values.get) is True]
         selected: list[Mapping[str, Any]] = [
             {c.name: evaluate(c.typed, r.values.get) for c in self.plan.output} for r in kept
         ]
-        return selected, FrozenMap(counts)
+        return selected, FrozenMap(counts), reports
 
     def _joined(
         self,
@@ -268,27 +278,29 @@ class _Run:
         clock: Clock,
         heartbeat: Heartbeat,
         before: Manifest | None,
+        reports: list[dict[str, Any]],
     ) -> list[Flowing]:
         task, children = build_task(self.plan, one, groups=self.groups), build_layout(self.plan, one)
         ours = Packed(one, "left", children, task, heartbeat.wall_clock)
         theirs = Packed(one, "right", children, task, heartbeat.wall_clock)
-        places = StateStore(str(self.checkpoint.root))
+        place = JoinFolder(StateStore(str(self.checkpoint.root)), one.number)
         mark = NEVER if heartbeat.watermark is None else heartbeat.watermark
-        previous = None if before is None else before.batch
+        entries = () if before is None else list_state(self.checkpoint, before)
         out: list[Flowing] = []
         pairs = zip(
-            ours.by_group(left, self.groups, self.hash_of),
-            theirs.by_group(right, self.groups, self.hash_of),
+            ours.by_task(left, self.groups, self.hash_of),
+            theirs.by_task(right, self.groups, self.hash_of),
             strict=True,
         )
-        for group, (mine, other) in enumerate(pairs):
-            place = GroupFolder(places, one.number, group)
-            state = open_group(place, previous, task, ours.schema, theirs.schema)
-            check_size(state, mine, other, groups=self.groups)
+        for number, (mine, other) in enumerate(pairs):
+            keys = range_of(number, self.groups)
+            state = open_state(place, entries, keys, task, ours.schema, theirs.schema)
+            check_size(state, mine, other, tasks=self.groups)
             stepped = step(
                 task, state, mine, other, clock, batch=heartbeat.batch, watermark=mark, wall_clock=heartbeat.wall_clock
             )
-            save_group(place, stepped.state, stepped.rejects, watermark=mark)
+            _, report = save_state(place, state, stepped.state, stepped.rejects, watermark=mark, keys=keys, task=number)
+            reports.append(report)
             for given in stepped.out:
                 out.extend(unpacked(given, children))
         return out

@@ -11,6 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from hdfs_cluster import Hdfs
+from needed import stop_without
 from s3_gateway import BUCKET, PASSWORD, USER, Gateway
 from weft.io.spark.session import jars_folder
 from weft.io.stores import hadoop_address, hadoop_conf, open_store
@@ -23,10 +24,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str
         cluster: Hdfs = request.getfixturevalue("hdfs")
         return f"{cluster.address}/spark", cluster.settings
     if not (jars_folder() / "s3").is_dir():
-        missing = "Hadoop's client for S3 is not installed: weft connectors install s3"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing, pytrace=False)
-        pytest.skip(missing)
+        stop_without("Hadoop's client for S3 is not installed: weft connectors install s3")
     gateway: Gateway = request.getfixturevalue("s3_gateway")
     # The JVM may have been started before the gateway: what it knows of it comes from files.
     for name, secret in (("user", USER), ("password", PASSWORD)):
@@ -46,6 +44,25 @@ def test_spark_and_weft_read_what_the_other_wrote(spark: Any, place: tuple[str, 
     store.put("copies/a b.parquet", content)
     copied = spark.read.options(**conf).parquet(f"{hadoop_address(address)}/copies")
     assert sorted(row.id for row in copied.collect()) == list(range(5))
+
+
+def test_workers_open_stores_of_their_own(spark: Any, place: tuple[str, dict[str, str]]) -> None:
+    store = open_store(*place)
+    store.put("workers/driver", b"x")  # the driver has connections, which no worker may inherit
+
+    def write(part: int) -> tuple[int, bool]:
+        store.put(f"workers/{part}", b"%d" % part)
+        try:
+            store.create("workers/first", b"%d" % part)
+        except FileExistsError:
+            return part, False
+        return part, True
+
+    done = spark.sparkContext.parallelize(range(4), 4).map(write).collect()
+    assert sorted(part for part, _ in done) == list(range(4))
+    (winner,) = [part for part, is_first in done if is_first]
+    assert store.read("workers/first") == b"%d" % winner
+    assert [info.name for info in store.list("workers/")] == [f"workers/{n}" for n in (*range(4), "driver", "first")]
 
 
 def test_hadoop_takes_a_secret_from_the_environment_when_it_reads_the_setting(spark: Any) -> None:

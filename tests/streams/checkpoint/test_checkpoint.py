@@ -54,7 +54,7 @@ def test_what_a_checkpoint_is_of_reads_back(tmp_path: Path) -> None:
         FrozenMap(text="left join"),
         "1.2",
     )
-    assert (found.replaces, found.engine, found.format, found.first_batch) == ("abc-1", "kernel", 1, 0)
+    assert (found.replaces, found.engine, found.format, found.first_batch) == ("abc-1", "kernel", 2, 0)
     assert found.created > 0
 
 
@@ -83,12 +83,12 @@ def test_a_change_is_noted_with_what_was_before(tmp_path: Path) -> None:
     assert (change["kept"], change["parts"]) == ("state", PARTS)
 
 
-@pytest.mark.parametrize(("key", "value"), [("format", 2), ("engine", "native")])
+@pytest.mark.parametrize(("key", "value"), [("format", 3), ("format", None), ("engine", "native")])
 def test_a_checkpoint_of_another_format_or_engine_is_refused(tmp_path: Path, key: str, value: object) -> None:
     made = create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS, weft="9.9"))
     given = json.loads(made.job_file.read_text())
     made.job_file.write_text(json.dumps(with_checksum({**given, key: value})))
-    with pytest.raises(StreamError, match=r"reads format 1 of engine 'kernel'") as caught:
+    with pytest.raises(StreamError, match=r"reads formats up to 2 of engine 'kernel'") as caught:
         read_job_record(made)
     assert caught.value.code == "W2202"
     assert "9.9" in caught.value.help

@@ -270,7 +270,7 @@ def test_a_committed_batch_that_comes_again_with_other_files_is_refused(checkpoi
         record=read_job_record(checkpoint),
         sink=nothing,
         before=read_manifest(checkpoint, LAST),
-        joins={},
+        reports=nothing,
         tables={},
         places=(),
     )

@@ -23,7 +23,6 @@ from weft.streams.checkpoint.folder import (
     read_job_record,
     write_document,
 )
-from weft.streams.checkpoint.ledger import read_indexes
 from weft.streams.checkpoint.manifest import (
     Heartbeat,
     Move,
@@ -35,7 +34,7 @@ from weft.streams.checkpoint.manifest import (
     write_manifest,
 )
 from weft.streams.checkpoint.recover import RedriveRecord, read_redrives, recover, write_redrive
-from weft.streams.kernel.spec import FOREVER
+from weft.streams.kernel.spec import FOREVER, list_files
 from weft.testing.stream_engine import run_statement
 
 
@@ -115,20 +114,23 @@ def test_output_that_somebody_took_away_stops_nothing(checkpoint: Checkpoint) ->
 
 def test_what_a_later_batch_began_is_removed(checkpoint: Checkpoint, tmp_path: Path) -> None:
     left = [
-        checkpoint.state / "j1" / "4" / "0" / "index.json",
-        checkpoint.state / "j1" / ".tmp-4-0-abc" / "left.arrow",
+        checkpoint.state / "j1" / "4-0-abc-left.arrow",
+        checkpoint.state / "j1" / "3-0-abc-left.arrow",  # of another attempt of the last batch
+        checkpoint.state / "j2" / "4" / "0" / "index.json",  # of an earlier version
+        checkpoint.rejects / "left" / "4-j1-0.abc.parquet",
+        checkpoint.rejects / "left" / "3-j1-0.abc.parquet",
         checkpoint.rejects / "left" / "4-j1-0.parquet",
-        checkpoint.rejects / "left" / ".tmp-4-j1-0.parquet",
         checkpoint.commits / ".tmp-4.json-abc",
         tmp_path / "staging" / "4" / "part-0",
     ]
     for path in left:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("begun")
-    kept = sorted(checkpoint.state.glob("j1/3/*/index.json"))
+    kept = list_names(checkpoint)
+    assert kept
     assert recover(checkpoint, tmp_path / "staging") == 3
     assert [p for p in left if p.exists()] == []
-    assert sorted(checkpoint.state.glob("j1/3/*/index.json")) == kept
+    assert list_names(checkpoint) == kept
     assert list(checkpoint.rejects.rglob("2-j1-*.parquet"))
 
 
@@ -185,20 +187,20 @@ def test_a_damaged_manifest_is_refused(checkpoint: Checkpoint, text: str) -> Non
 
 
 def test_a_truncated_segment_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    names = [name for index in read_indexes(checkpoint, 3, [1], 2) for name in index.files]
-    segment = next(checkpoint.join_state(1) / name for name in names if name.endswith(".arrow"))
+    segment = next(checkpoint.join_state(1) / name for name in list_names(checkpoint) if name.endswith(".arrow"))
     segment.write_bytes(segment.read_bytes()[:-40])
     with pytest.raises(StreamError) as caught:
         run_statement(small_plan(), BATCHES, root=tmp_path)
     assert caught.value.code == "W2202"
 
 
-def test_a_truncated_index_is_refused(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    (index, *_) = sorted(checkpoint.state.glob("j1/3/*/index.json"))
-    index.write_text(index.read_text()[:-5])
-    with pytest.raises(StreamError) as caught:
-        run_statement(small_plan(), BATCHES, root=tmp_path)
-    assert caught.value.code == "W2202"
+def list_names(checkpoint: Checkpoint) -> list[str]:
+    """Return the files that the state of the last commit consists of."""
+    manifest = last_manifest(checkpoint)
+    assert manifest is not None
+    names = sorted(name for entry in manifest.state or () for name in list_files(entry))
+    assert all((checkpoint.join_state(1) / name).exists() for name in names)
+    return names
 
 
 def test_a_disk_that_is_full_leaves_the_document_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

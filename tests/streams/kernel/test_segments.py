@@ -3,181 +3,253 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kernel_runs import SCHEMA, Kernel, arrivals, interval, joined, shown
-from weft.streams.kernel import segments
-from weft.streams.kernel.spec import FOREVER, MAX_GROUP_BYTES, NEVER, Clock, JoinTask, KernelProblem, Reach
-from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group, read_waiting, save_group
+from kernel_runs import SCHEMA, Kernel, arrivals, hash_of, interval, joined, shown
+from weft.streams.kernel import segments, state_files
+from weft.streams.kernel.gate import Arrivals
+from weft.streams.kernel.ranges import ALL, HashRange, range_of
+from weft.streams.kernel.spec import (
+    FOREVER,
+    MAX_GROUP_BYTES,
+    NEVER,
+    Clock,
+    JoinTask,
+    KernelProblem,
+    Reach,
+    checked_files,
+    list_files,
+)
+from weft.streams.kernel.state_files import SIDES, JoinFolder, open_state, read_waiting, save_state
+from weft.streams.kernel.state_store import StateStore
 from weft.streams.kernel.transition import GroupState, check_size, empty_state, step
 
 WIDE = interval(-100, 100, "full")
 SESSION = joined(Reach(kind="session", gap=50), "full", left={"dedup": ("k0", "v"), "outer": True})
 
 
-def place(root: Path, group: int = 3) -> GroupFolder:
-    return GroupFolder(StateStore(str(root)), 1, group)
+def place(root: Path) -> JoinFolder:
+    return JoinFolder(StateStore(str(root)), 1)
 
 
-def saved(kernel: Kernel, root: Path) -> GroupState:
-    return save_group(place(root), kernel.state, kernel.last.rejects if kernel.last else (), watermark=NEVER)
+class Stored:
+    """A kernel whose state is written after each batch and read again before the next."""
+
+    def __init__(self, task: JoinTask, root: Path) -> None:
+        self.kernel, self.root = Kernel(task), root
+        self.entries: list[Any] = []
+        self.report: dict[str, Any] = {}
+
+    def feed(self, *rows: Any, **named: Any) -> list[tuple[Any, ...]]:
+        before = self.kernel.state
+        given = self.kernel.feed(*rows, **named)
+        rejects = self.kernel.last.rejects if self.kernel.last else ()
+        _, self.report = save_state(place(self.root), before, self.kernel.state, rejects, watermark=NEVER)
+        self.entries = [json.loads(json.dumps(self.report["state"]))]
+        self.kernel.state = self.opened()
+        return given
+
+    def opened(self, schema: Any = SCHEMA) -> GroupState:
+        return open_state(place(self.root), self.entries, ALL, self.kernel.task, schema, SCHEMA)
+
+    def file(self, side: str, kind: str) -> Path:
+        """Return the newest file of a kind that the state lists."""
+        mine = self.entries[0][side][kind]
+        return self.root / "state" / "j1" / str(mine[-1]["path"])
 
 
-def opened(root: Path, batch: int, task: JoinTask = WIDE) -> GroupState:
-    return open_group(place(root), batch, task, SCHEMA, SCHEMA)
-
-
-def folder(root: Path, batch: int) -> Path:
-    return root / "state" / "j1" / str(batch) / "3"
+def files(root: Path) -> list[str]:
+    return sorted(p.name for p in (root / "state" / "j1").iterdir())
 
 
 @pytest.mark.parametrize("task", [WIDE, SESSION, replace(WIDE, emit="final")])
 def test_a_state_opened_from_disk_goes_on_like_the_one_in_memory(task: JoinTask, tmp_path: Path) -> None:
-    kept, stored = Kernel(task), Kernel(task)
+    kept, stored = Kernel(task), Stored(task, tmp_path)
+    counted: dict[str, int] = {}
     for batch in range(14):
         left = [(f"k{batch % 3}", batch * 10, n) for n in range(batch % 4)]
         right = [(f"k{n}", batch * 10 + n, batch) for n in range(3)]
         watermark = batch * 10 - 40 if batch % 5 else NEVER
         assert kept.feed(left, right, watermark=watermark) == stored.feed(left, right, watermark=watermark)
-        saved(stored, tmp_path)
-        stored.state = opened(tmp_path, batch, task)
-        assert stored.state.left.counters == kept.state.left.counters
-        assert stored.state.right.stats == kept.state.right.stats
-    assert kept.flush() == stored.flush()
-    assert kept.state.left.stats.current_size == 0
+        for name, count in stored.report["counters"]["left"].items():
+            counted[name] = counted.get(name, 0) + count
+        assert counted == kept.state.left.counters.to_dict()
+        assert stored.report["stats"]["right"]["current_size"] == kept.state.right.stats.current_size
+        assert stored.kernel.state.left.counters.waiting == kept.state.left.counters.waiting
+    assert kept.flush() == stored.feed(watermark=FOREVER)
+    assert stored.report["stats"]["left"]["current_size"] == 0
+
+
+@pytest.mark.parametrize("task", [WIDE, SESSION, replace(WIDE, emit="final")])
+def test_any_number_of_tasks_continues_the_state_of_any_other(task: JoinTask, tmp_path: Path) -> None:
+    """As after restarts on 2, 8 and 3 cores; duplicates of a row with a NULL key are found too."""
+    whole = Kernel(task)
+    entries: list[Any] = []
+    for batch, tasks in enumerate((2, 2, 8, 8, 3, 1, 3)):
+        left = [(f"k{n % 7}", batch * 10 + n, n) for n in range(9)] + [(None, batch * 10, 1), (None, 70, 5)]
+        right = [(f"k{n}", batch * 10 + n, batch) for n in range(7)]
+        watermark = batch * 10 - 30
+        wanted = whole.feed(left, right, watermark=watermark)
+        found, reports = [], []
+        for number in range(tasks):
+            keys = range_of(number, tasks)
+            before = open_state(place(tmp_path), entries, keys, task, SCHEMA, SCHEMA)
+            stepped = step(
+                task,
+                before,
+                routed(left, keys),
+                routed(right, keys),
+                Clock(left=watermark, right=watermark),
+                batch=batch,
+                watermark=watermark,
+                wall_clock=0,
+            )
+            found += shown(stepped)
+            reports.append(
+                save_state(
+                    place(tmp_path), before, stepped.state, stepped.rejects, watermark=watermark, keys=keys, task=number
+                )[1]
+            )
+        entries = [json.loads(json.dumps(report["state"])) for report in reports]
+        assert sorted(found, key=repr) == wanted
+        assert whole.last is not None
+        for side in SIDES:
+            waiting = sum(report["waited"][side] + report["counters"][side]["waiting"] for report in reports)
+            assert waiting == whole.state.side(side).counters.waiting
+            rejected: int = sum(report["counters"][side]["rejected"] for report in reports)
+            assert rejected == sum(len(r) for r in whole.last.rejects if r.side == side and r.reason != "LATE")
+
+
+def routed(rows: Any, keys: HashRange) -> Arrivals:
+    """Return the rows of a task, with hashes that differ in their upper bits."""
+    spread = [(hash_of(r[0] or "") * 0x9E3779B97F4A7C15 + 2**63) % 2**64 - 2**63 for r in rows]
+    mine = [n for n, h in enumerate(spread) if keys.first <= h <= keys.last]
+    given = arrivals([rows[n] for n in mine])
+    hashes = pa.array([None if rows[n][0] is None else spread[n] for n in mine], pa.int64())
+    return replace(given, hashes=hashes, routes=np.array([spread[n] for n in mine], dtype=np.int64))
 
 
 def test_files_of_earlier_batches_are_listed_and_not_written_again(tmp_path: Path) -> None:
-    kernel = Kernel(WIDE)
-    kernel.feed([("a", 1)])
-    kernel.state = saved(kernel, tmp_path)
-    kernel.feed([("b", 2)])
-    kernel.state = saved(kernel, tmp_path)
-    index = json.loads((folder(tmp_path, 1) / "index.json").read_text())
-    assert [s["path"] for s in index["segments"]] == ["0/3/left.arrow", "1/3/left.arrow"]
-    kernel.feed(watermark=NEVER)
-    kernel.state = saved(kernel, tmp_path)
-    assert sorted(p.name for p in folder(tmp_path, 2).iterdir()) == ["index.json"]
-    assert opened(tmp_path, 2).left.stats.current_size == 2
+    stored = Stored(WIDE, tmp_path)
+    stored.feed([("a", 1)])
+    stored.feed([("b", 2)])
+    paths = [s["path"] for s in stored.entries[0]["left"]["segments"]]
+    assert [p[:4] for p in paths] == ["0-0-", "1-0-"]
+    assert files(tmp_path) == sorted(paths)
+    stored.feed(watermark=NEVER)
+    assert files(tmp_path) == sorted(paths)
+    assert len(stored.kernel.state.left.flags) == 2
 
 
-def test_flags_are_written_when_one_changed(tmp_path: Path) -> None:
-    kernel = Kernel(WIDE)
-    kernel.feed([("a", 1)])
-    kernel.state = saved(kernel, tmp_path)
-    kernel.feed([], [("a", 2)])
-    kernel.state = saved(kernel, tmp_path)
-    assert (folder(tmp_path, 1) / "left.flags").read_bytes() == b"\x01"
-    assert not (folder(tmp_path, 1) / "left.arrow").exists()
+def test_only_flags_that_changed_are_written(tmp_path: Path) -> None:
+    stored = Stored(WIDE, tmp_path)
+    stored.feed([(f"k{n}", 1) for n in range(10_000)])
+    rows = stored.file("left", "segments")
+    stored.feed([], [("k7", 2)])
+    assert stored.file("left", "flags").stat().st_size < 2_000
+    assert stored.file("left", "segments") == rows
+    stored.feed([], [("k7", 3), ("k8", 3)])
+    flags = stored.kernel.state.left.flags[0]
+    assert [int(flags.sum()), len(stored.entries[0]["left"]["flags"])] == [2, 2]
 
 
-def test_a_group_without_rows_has_a_folder_and_an_empty_state(tmp_path: Path) -> None:
-    kernel = Kernel(SESSION)
-    kernel.feed()
-    saved(kernel, tmp_path)
-    found = opened(tmp_path, 0, SESSION)
+def test_files_with_few_flags_are_merged(tmp_path: Path) -> None:
+    stored = Stored(WIDE, tmp_path)
+    stored.feed([(f"k{n}", 1) for n in range(100)])
+    for n in range(60):
+        stored.feed([], [(f"k{n}", 2)])
+        assert len(stored.entries[0]["left"]["flags"]) <= state_files.MAX_FLAG_FILES
+    assert sum(int(flags.sum()) for flags in stored.kernel.state.left.flags) == 60
+    assert sum(file["count"] for file in stored.entries[0]["left"]["flags"]) == 60
+
+
+def test_a_task_without_rows_has_an_empty_state(tmp_path: Path) -> None:
+    stored = Stored(SESSION, tmp_path)
+    stored.feed()
+    found = stored.opened()
     assert (found.left.segments, found.left.sessions, found.batch) == ((), (), 0)
-    assert open_group(place(tmp_path), None, WIDE, SCHEMA, SCHEMA).batch == -1
+    assert open_state(place(tmp_path), (), ALL, WIDE, SCHEMA, SCHEMA).batch == -1
 
 
-def test_the_folder_of_another_attempt_stays_and_ours_goes(tmp_path: Path) -> None:
+def test_attempts_of_a_task_do_not_meet(tmp_path: Path) -> None:
     kernel = Kernel(WIDE)
+    before = kernel.state
     kernel.feed([("a", 1)])
-    saved(kernel, tmp_path)
-    before = (folder(tmp_path, 0) / "index.json").stat().st_ino
-    saved(kernel, tmp_path)
-    assert (folder(tmp_path, 0) / "index.json").stat().st_ino == before
-    assert [p.name for p in (tmp_path / "state" / "j1").iterdir()] == ["0"]
+    one, other = (save_state(place(tmp_path), before, kernel.state, watermark=NEVER)[1] for _ in range(2))
+    assert not {*list_files(one["state"])} & {*list_files(other["state"])}
+    assert one["counters"] == other["counters"]
 
 
-def test_what_is_not_finished_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_could_not_be_written_leaves_no_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Kernel(WIDE)
+    before = kernel.state
     kernel.feed([("a", 1)])
 
-    def full(_places: StateStore, made: str, name: str) -> None:
-        raise OSError(28, f"No space left on device: {made} {name}")
+    def full(_handle: int) -> None:
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(StateStore, "place_folder", full)
+    monkeypatch.setattr("weft.streams.kernel.state_store.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
-        saved(kernel, tmp_path)
-    assert not folder(tmp_path, 0).exists()
-
-
-def test_a_folder_that_cannot_be_renamed_is_an_error_and_keeps_its_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kernel = Kernel(WIDE)
-    kernel.feed([("a", 1)])
-
-    def refuse(made: str, name: str) -> None:
-        raise OSError(5, f"Input/output error: {made} {name}")
-
-    monkeypatch.setattr("weft.streams.kernel.state_files.os.rename", refuse)
-    with pytest.raises(OSError, match="Input/output"):
-        saved(kernel, tmp_path)
-    assert [p.name for p in (tmp_path / "state" / "j1").glob(".tmp-*/index.json")] == ["index.json"]
+        save_state(place(tmp_path), before, kernel.state, watermark=NEVER)
+    assert files(tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("kind", "content"),
     [
-        ("index.json", b"{"),
-        ("index.json", b"{}"),
-        ("index.json", b'{"format": 9}'),
-        ("left.arrow", b"ARROW1"),
-        ("left.arrow", b""),
-        ("left.flags", b"\x00"),
-        ("left.flags", b"\x00" * 3),
+        ("segments", b"ARROW1"),
+        ("segments", b""),
+        ("flags", b"\x00"),
+        ("flags", b""),
     ],
 )
-def test_a_file_of_another_length_is_named(name: str, content: bytes, tmp_path: Path) -> None:
-    kernel = Kernel(WIDE)
-    kernel.feed([("a", 1), ("b", 2)], [("c", 1)])
-    saved(kernel, tmp_path)
-    (folder(tmp_path, 0) / name).write_bytes(content)
+def test_a_file_of_another_length_is_named(kind: str, content: bytes, tmp_path: Path) -> None:
+    stored = Stored(WIDE, tmp_path)
+    stored.feed([("a", 1), ("b", 2)], [("a", 1)])
+    file = stored.file("left", kind)
+    file.write_bytes(content)
     with pytest.raises(KernelProblem) as caught:
-        opened(tmp_path, 0)
+        stored.opened()
     assert caught.value.code == "W2202"
-    assert name in caught.value.message
+    assert file.name in caught.value.message
     assert "--fresh" in caught.value.help
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
-    kernel = Kernel(WIDE)
-    kernel.feed([("a", 1)])
-    saved(kernel, tmp_path)
-    (folder(tmp_path, 0) / "left.arrow").unlink()
+    stored = Stored(WIDE, tmp_path)
+    stored.feed([("a", 1)])
+    stored.file("left", "segments").unlink()
     with pytest.raises(KernelProblem, match=r"W2202.*left\.arrow"):
-        opened(tmp_path, 0)
+        stored.opened()
 
 
 def test_state_with_other_columns_is_refused(tmp_path: Path) -> None:
-    kernel = Kernel(WIDE)
-    kernel.feed([("a", 1)])
-    saved(kernel, tmp_path)
-    other = pa.schema([("k0", pa.string()), ("v", pa.string())])
+    stored = Stored(WIDE, tmp_path)
+    stored.feed([("a", 1)])
     with pytest.raises(KernelProblem, match="W2202"):
-        open_group(place(tmp_path), 0, WIDE, other, SCHEMA)
+        stored.opened(pa.schema([("k0", pa.string()), ("v", pa.string())]))
 
 
 def test_rejected_rows_are_in_a_table_of_their_own(tmp_path: Path) -> None:
-    kernel = Kernel(WIDE)
-    kernel.feed([("a", 1), ("b", 200)], [(None, None)], watermark=100)
-    saved(kernel, tmp_path)
+    stored = Stored(WIDE, tmp_path)
+    stored.feed([("a", 1), ("b", 200)], [(None, None)], watermark=100)
     found = {p.parent.name: pq.read_table(p).to_pylist() for p in (tmp_path / "rejects").rglob("*.parquet")}
     assert [(r["reason"], r["event_time"], r["row"]["k0"]) for r in found["left"]] == [("LATE", 1, "a")]
-    assert [(r["reason"], r["event_time"], r["group"]) for r in found["right"]] == [("NO_EVENT_TIME", None, 3)]
-    assert (tmp_path / "rejects" / "left" / "0-j1-3.parquet").exists()
+    assert [(r["reason"], r["event_time"], r["group"]) for r in found["right"]] == [("NO_EVENT_TIME", None, 0)]
+    assert sorted(
+        str(p.relative_to(tmp_path / "rejects")) for p in (tmp_path / "rejects").rglob("*.parquet")
+    ) == sorted(stored.report["rejects"])
 
 
 def test_the_rows_that_wait_can_be_given_up_with_the_state(tmp_path: Path) -> None:
-    kernel = Kernel(WIDE)
-    kernel.feed([("a", 1), ("b", 2)], [("a", 3), ("c", 4)])
-    saved(kernel, tmp_path)
-    given_up = read_waiting(place(tmp_path), 0)
+    stored = Stored(WIDE, tmp_path)
+    stored.feed([("a", 1), ("b", 2)], [("a", 3), ("c", 4)])
+    given_up = read_waiting(place(tmp_path), stored.entries[0])
     assert {(r.side, r.reason): r.rows.column("k0").to_pylist() for r in given_up} == {
         ("left", "ABANDONED"): ["b"],
         ("right", "ABANDONED"): ["c"],
@@ -185,12 +257,15 @@ def test_the_rows_that_wait_can_be_given_up_with_the_state(tmp_path: Path) -> No
 
 
 def test_rows_of_a_changed_file_are_not_given_up(tmp_path: Path) -> None:
-    kernel = Kernel(WIDE)
-    kernel.feed([("a", 1), ("b", 2)], [("a", 3)])
-    saved(kernel, tmp_path)
-    (folder(tmp_path, 0) / "left.flags").write_bytes(bytes(2))  # of the right length: both rows would seem to wait
+    stored = Stored(WIDE, tmp_path)
+    stored.feed([("a", 1), ("b", 2)], [("a", 3)])
+    file = stored.file("left", "flags")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    checked_files().clear()  # another process has not read it yet
     with pytest.raises(KernelProblem, match=r"W2202.*left\.flags.*checksum"):
-        read_waiting(place(tmp_path), 0)
+        read_waiting(place(tmp_path), stored.entries[0])
 
 
 def test_many_small_segments_become_few_and_lose_nothing() -> None:
@@ -278,12 +353,12 @@ def test_pairs_of_sessions_are_found_again_too(monkeypatch: pytest.MonkeyPatch, 
     assert sum(len(batch) for batch in wanted) > 300
 
 
-def test_a_group_that_is_too_large_says_how_many_groups_there_should_be() -> None:
+def test_a_task_that_is_too_large_says_how_many_there_should_be() -> None:
     state = empty_state(WIDE, SCHEMA, SCHEMA)
     came = arrivals([("a", 1)] * 1000)
-    check_size(state, came, came, groups=2)
+    check_size(state, came, came, tasks=2)
     with pytest.raises(KernelProblem, match=r"W2211.*SET 'groups' = '\d+'"):
-        check_size(state, came, came, groups=2, most=10_000)
+        check_size(state, came, came, tasks=2, most=10_000)
     assert MAX_GROUP_BYTES == 2**31
 
 

@@ -197,6 +197,6 @@ def test_the_text_of_rows_that_cannot_be_read_counts_too() -> None:
     task = interval(0, 10)
     some = arrivals([("a", 1)], raw=["x" * 1000])
     state = empty_state(task, some.rows.schema, some.rows.schema)
-    check_size(state, some, arrivals([]), groups=2, most=2000)
+    check_size(state, some, arrivals([]), tasks=2, most=2000)
     with pytest.raises(Exception, match="W2211"):
-        check_size(state, some, arrivals([]), groups=2, most=1000)
+        check_size(state, some, arrivals([]), tasks=2, most=1000)

@@ -11,10 +11,10 @@ from weft.streams.plan.identity import Change, compare_parts, describe_parts
 BASE = "SELECT a.id, b.n FROM a LEFT JOIN b ON a.k = b.k AND a.n < b.n WITHIN ('0s', '1h')"
 
 
-def change(new: str, *, groups: int = 2, **jobs: object) -> Change:
+def change(new: str, **jobs: object) -> Change:
     """Return what changes from the base statement to another one."""
-    before = describe_parts(planned(BASE), groups=2)
-    return compare_parts(before, describe_parts(planned(new, **jobs), groups=groups))  # type: ignore[arg-type]  # of planned
+    before = describe_parts(planned(BASE))
+    return compare_parts(before, describe_parts(planned(new, **jobs)))  # type: ignore[arg-type]  # of planned
 
 
 def test_the_same_statement_changes_nothing() -> None:
@@ -25,10 +25,9 @@ def test_the_same_statement_changes_nothing() -> None:
 
 def test_every_part_is_there() -> None:
     wanted = (
-        "inputs schemas times delays keys match how residual emit select where state_columns sink limits"
-        " policies dedup groups format"
+        "inputs schemas times delays keys match how residual emit select where state_columns sink limits policies dedup"
     )
-    assert list(describe_parts(planned(BASE), groups=2)) == wanted.split()
+    assert list(describe_parts(planned(BASE))) == wanted.split()
 
 
 @pytest.mark.parametrize(
@@ -68,10 +67,10 @@ def test_a_smaller_delay_keeps_the_state() -> None:
     assert difference.keeps == "state"
 
 
-def test_another_number_of_groups_keeps_the_offsets_only() -> None:
-    difference = change(BASE, groups=3)
-    assert [p.part for p in difference.parts] == ["groups"]
-    assert difference.keeps == "offsets"
+def test_what_earlier_versions_recorded_besides_is_no_change() -> None:
+    """The number of groups, and the format of the state, which is upgraded."""
+    now = describe_parts(planned(BASE))
+    assert compare_parts({**now, "groups": "7", "format": "1"}, now) == Change(keeps="same")
 
 
 def test_exchanged_sources_are_distinguished() -> None:
@@ -86,7 +85,7 @@ def test_the_speed_of_reading_is_not_part_of_the_identity() -> None:
             "CREATE STREAM f (id STRING, k BIGINT, t TIMESTAMP) WITH ('path'='in', 'format'='json',"
             f" 'event.time.field'='t'{option});"
         )
-        return describe_parts(planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream), groups=1)
+        return describe_parts(planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream))
 
     assert job("") == job(", 'max.files.per.trigger'='5'")
     assert job("") == job(", 'idle.timeout'='5s'")
@@ -99,13 +98,13 @@ def test_another_alias_or_a_column_without_its_alias_changes_nothing() -> None:
     assert change(new) == Change(keeps="same")
     alone = "SELECT tab.{name} FROM a JOIN tab ON a.k = tab.k WHERE {name} > 'x'"
     qualified = alone.replace("WHERE ", "WHERE tab.")
-    texts = [describe_parts(planned(q.format(name="name")), groups=1) for q in (alone, qualified)]
+    texts = [describe_parts(planned(q.format(name="name"))) for q in (alone, qualified)]
     assert texts[0] == texts[1]
 
 
 def test_both_uses_of_a_stream_are_distinguished() -> None:
     text = "SELECT x.id FROM a x JOIN a y ON x.k = y.k AND x.n < y.n WITHIN '1m'"
-    one, other = (describe_parts(planned(q), groups=1) for q in (text, text.replace("x.n < y.n", "y.n < x.n")))
+    one, other = (describe_parts(planned(q)) for q in (text, text.replace("x.n < y.n", "y.n < x.n")))
     assert one["residual"] != other["residual"]
 
 
@@ -126,7 +125,7 @@ def test_a_changed_bound_is_reported_as_it_is_explained() -> None:
 )
 def test_a_window_is_described(window: str, text: str) -> None:
     new = BASE.replace("WITHIN ('0s', '1h')", f"WINDOW {window}")
-    assert describe_parts(planned(new), groups=1)["match"] == text
+    assert describe_parts(planned(new))["match"] == text
 
 
 def test_the_address_of_a_broker_and_its_secrets_are_not_part_of_the_identity() -> None:
@@ -135,7 +134,7 @@ def test_the_address_of_a_broker_and_its_secrets_are_not_part_of_the_identity() 
             f"CREATE STREAM f (id STRING, k BIGINT, t TIMESTAMP) WITH ('topic'='{topic}', 'format'='json',"
             f" 'event.time.field'='t', 'bootstrap.servers'='one:9092'{option});"
         )
-        return describe_parts(planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream), groups=1)
+        return describe_parts(planned("SELECT a.id FROM a JOIN f ON a.k = f.k WITHIN '1m'", before=stream))
 
     before = job("f", "")
     options = ", 'kafka.sasl.jaas.config'='password', 'starting.offsets'='latest', 'fail.on.data.loss'='false'"
@@ -146,7 +145,7 @@ def test_the_address_of_a_broker_and_its_secrets_are_not_part_of_the_identity() 
 
 
 def test_a_part_that_only_one_side_has_is_a_change() -> None:
-    difference = compare_parts({"format": "1"}, {"format": "1", "extra": "x"})
+    difference = compare_parts({"emit": "final"}, {"emit": "final", "extra": "x"})
     assert [(p.part, p.old, p.new, p.keeps) for p in difference.parts] == [("extra", "", "x", "offsets")]
 
 

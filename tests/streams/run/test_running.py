@@ -17,7 +17,7 @@ from weft.streams.checkpoint.commit import seal
 from weft.streams.checkpoint.folder import find_checkpoint, read_job_record
 from weft.streams.checkpoint.lock import find_holder
 from weft.streams.checkpoint.manifest import Manifest
-from weft.streams.run.opening import choose_groups, find_sealed, open_checkpoint
+from weft.streams.run.opening import choose_tasks, find_sealed, open_checkpoint
 from weft.streams.run.statement import StoppedError, wait_all
 from weft.streams.spark import files as files_of_sinks
 from weft.streams.spark.files import count_csv_rows, remove_staging, stage_rows, staging_folder
@@ -206,14 +206,29 @@ def test_everything_that_prevents_statements_is_reported_before_the_first_runs(t
 
 
 @pytest.mark.parametrize(
-    ("settings", "limit", "groups"),
-    [("", "", 4), ("SET 'groups' = '3';", "", 3), ("", "WITH ('join.max_state_rows' = 500)", 1)],
+    ("settings", "limit", "tasks"),
+    [
+        ("", "", 4),
+        ("SET 'groups' = '3';", "", 3),
+        ("SET 'groups' = '64';", "", 4),
+        ("", "WITH ('join.max_state_rows' = 500)", 1),
+    ],
 )
-def test_groups_are_chosen_at_the_first_start(tmp_path: Path, settings: str, limit: str, groups: int) -> None:
+def test_a_batch_has_a_task_for_each_core_unless_the_job_wants_fewer(
+    tmp_path: Path, settings: str, limit: str, tasks: int
+) -> None:
     job = job_of(settings + SQL + limit, tmp_path, groups=None)
-    assert choose_groups(job, job.statements[0], 4) == groups
+    assert choose_tasks(job, job.statements[0], 4) == tasks
     with open_checkpoint(job, job.statements[0], cores=4) as found:
-        assert read_job_record(found).groups == groups
+        assert read_job_record(found).groups == tasks
+
+
+def test_a_large_state_is_shared_by_more_tasks(tmp_path: Path) -> None:
+    sizes = {"left": {"current_bytes": 3 * 2**30}, "right": {"current_bytes": None}}
+    job = job_of(SQL, tmp_path, groups=None)
+    assert choose_tasks(job, job.statements[0], 2, sizes) == 6
+    limited = job_of("SET 'groups' = '4';" + SQL, tmp_path, groups=None)
+    assert choose_tasks(limited, limited.statements[0], 2, sizes) == 4
 
 
 def test_a_small_limit_of_one_join_needs_a_single_group_for_all() -> None:
@@ -222,4 +237,4 @@ def test_a_small_limit_of_one_join_needs_a_single_group_for_all() -> None:
         " WITH ('join.max_state_rows' = '2_000_000', 'join.c.max_state_rows' = 500)"
     )
     assert [step.limits.max_state_rows for step in job.statements[0].kernel_steps] == [2_000_000, 500]
-    assert choose_groups(job, job.statements[0], 4) == 1
+    assert choose_tasks(job, job.statements[0], 4) == 1

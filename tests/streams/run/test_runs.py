@@ -93,6 +93,15 @@ def test_a_run_that_crashes_and_goes_on_gives_what_one_run_gives(spark: SparkSes
     assert again.checkpoint != found.checkpoint
 
 
+def test_a_job_continues_on_another_number_of_cores(spark: SparkSession, tmp_path: Path) -> None:
+    for batches, groups in ((1, 2), (2, 1)):
+        run_memory(spark, job_of(MEMORY, tmp_path, groups=groups), BATCHES[:batches], final=False)
+    found = run_memory(spark, job_of(MEMORY, tmp_path, groups=2), BATCHES)
+    whole = run(tmp_path / "same")
+    assert as_set(found.rows) == as_set(whole.rows)
+    assert found.ledger == {side: dict(counts) for side, counts in whole.ledger.items()}
+
+
 def test_a_changed_query_is_reported_with_what_changed_and_continues_only_on_request(
     spark: SparkSession, tmp_path: Path
 ) -> None:

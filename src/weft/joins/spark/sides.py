@@ -210,7 +210,12 @@ def balanced_group(functions: ModuleType, hashed: Column, partitions: int) -> Co
     """
     F = cast("Functions", functions)
     # pmod, because a hash may be negative.
-    slot = F.pmod(hashed, F.lit(partitions)).cast("int")
+    return balanced_number(functions, F.pmod(hashed, F.lit(partitions)).cast("int"), partitions)
+
+
+def balanced_number(functions: ModuleType, slot: Column, partitions: int) -> Column:
+    """Return for each partition, numbered from 0, a number that Spark's shuffle sends there."""
+    F = cast("Functions", functions)
     if partitions > _EVEN_UP_TO:
         return slot
     return F.element_at(F.array(*map(F.lit, numbers_by_partition(partitions))), slot + F.lit(1))

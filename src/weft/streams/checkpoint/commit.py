@@ -2,7 +2,7 @@
 
 ::
 
-    counters of every group    checked: the ledger must balance, or nothing is committed
+    reports of all tasks       checked: the ledger must balance, or nothing is committed
     staged sink files          synced to disk
     commits/<batch>.json       written atomically: from here on the batch is committed
     sink files                 renamed to their final paths; after a crash the next start completes this
@@ -20,14 +20,14 @@ from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ConnectorError, StreamError
 from weft.streams.checkpoint.folder import Checkpoint, damaged_file, remove_path, sync_path, write_document
 from weft.streams.checkpoint.ledger import (
-    GroupIndex,
+    TaskReport,
     add_ledgers,
-    check_group,
+    add_stats,
+    check_report,
     check_total,
+    check_waiting,
     max_event_times,
-    read_batch_indexes,
     sum_counts,
-    sum_stats,
 )
 from weft.streams.checkpoint.manifest import (
     Heartbeat,
@@ -39,7 +39,8 @@ from weft.streams.checkpoint.manifest import (
     write_heartbeat,
     write_manifest,
 )
-from weft.streams.kernel.spec import FOREVER, Clock
+from weft.streams.checkpoint.old_state import list_state
+from weft.streams.kernel.spec import FOREVER, Clock, list_files
 from weft.streams.plan.clocks import compute_clocks, compute_watermark
 from weft.streams.plan.resolved import StatementPlan
 
@@ -84,7 +85,7 @@ def decide_heartbeat(
 def commit_batch(
     checkpoint: Checkpoint,
     batch: int,
-    indexes: Iterable[GroupIndex],
+    reports: Iterable[TaskReport],
     staged: tuple[Move, ...] = (),
     *,
     heartbeat: Heartbeat,
@@ -101,30 +102,29 @@ def commit_batch(
     are the counts of joins with tables in this batch, `rows` is the number of rows written to a sink without files, and
     `read` is what Spark planned the batch to read.
     """
-    group_indexes = tuple(indexes)
+    wrote = tuple(reports)
     # Spark runs one batch at a time and the lock keeps other processes out, so nothing else commits meanwhile.
     before = before or last_manifest(checkpoint) or Manifest(batch=-1)
-    for index in group_indexes:
-        check_group(index)
-    joined = sum_counts(group_indexes)
-    # The kernel counts from the first batch on, joins with tables count each batch: theirs are carried over.
-    carried: Ledger = FrozenMap({side: counts for side, counts in before.ledger.items() if side not in joined})
-    ledger = add_ledgers(joined, add_ledgers(carried, tables))
+    for report in wrote:
+        check_report(report)
+    check_waiting(wrote, before.ledger, batch)
+    ledger = add_ledgers(before.ledger, add_ledgers(sum_counts(wrote), tables))
     check_total(ledger, batch, before.ledger)
     crash_point("stream_counted")
     # A manifest that survives a power cut must not list files that do not.
-    _sync(checkpoint, group_indexes, staged)
+    _sync(checkpoint, wrote, staged)
     written = sum(m.rows or 0 for m in staged) if rows is None else rows
     arrived = FrozenMap(
         {a: ledger[s]["in"] - before.ledger.get(s, EMPTY).get("in", 0) for s, a in inputs.items() if s in ledger}
     )
+    stats = add_stats(before.stats, wrote)
     manifest = Manifest(
         batch=batch,
-        max_times=max_event_times(group_indexes, inputs, before.max_times),
+        max_times=max_event_times(stats, inputs, before.max_times),
         watermark=heartbeat.watermark,
         clocks=heartbeat.clocks,
         ledger=ledger,
-        stats=sum_stats(group_indexes),
+        stats=stats,
         sink=staged,
         rows=written,
         total_rows=before.total_rows + written,
@@ -134,6 +134,8 @@ def commit_batch(
         read=read,
         seconds=round(seconds, 3),
         final=heartbeat.final,
+        state=tuple(report.state for report in wrote),
+        rejects=FrozenMap({name: known for report in wrote for name, known in report.rejects.items()}),
     )
     write_manifest(checkpoint, manifest)
     crash_point("stream_manifest")
@@ -141,7 +143,7 @@ def commit_batch(
     finish_moves(manifest)
     crash_point("stream_renamed")
     # Last: until the manifest exists, a repeated batch starts from this state.
-    remove_unused_state(checkpoint, group_indexes, before)
+    remove_unused(checkpoint, manifest, before)
     remove_path(checkpoint.heartbeat_file(batch - _HEARTBEATS))
     crash_point("stream_cleaned")
     return manifest
@@ -171,22 +173,27 @@ def finish_moves(manifest: Manifest) -> None:
         remove_path(staging)
 
 
-def remove_unused_state(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], before: Manifest | None) -> None:
-    """Remove state that neither this batch nor the one before it lists."""
-    kept: dict[int, set[str]] = {}
-    earlier = read_batch_indexes(checkpoint, before.batch) if before is not None else ()
-    for index in (*indexes, *earlier):
-        listed = kept.setdefault(index.join, set())
-        listed.add(f"{index.batch}/{index.group}")
-        listed.update(name.rpartition("/")[0] for name in index.files)
-    for join, listed in kept.items():
-        # Files are shared: an index lists files of earlier batches that did not change since.
-        for folder in checkpoint.join_state(join).glob("*/*"):
-            if f"{folder.parent.name}/{folder.name}" not in listed:
-                remove_path(folder)
-        for folder in checkpoint.join_state(join).glob("*"):
-            if not any(folder.iterdir()):
-                folder.rmdir()
+def remove_unused(checkpoint: Checkpoint, manifest: Manifest, before: Manifest | None = None) -> None:
+    """Remove files of state that neither a commit nor the one before it lists, and rejects of failed attempts."""
+    listed = {
+        checkpoint.join_state(entry["join"]) / name
+        for one in (manifest, before or manifest)
+        for entry in list_state(checkpoint, one)
+        for name in list_files(entry)
+    }
+    folders = set()
+    for path in checkpoint.state.rglob("*"):
+        if path.is_dir():
+            folders.add(path)
+        elif path not in listed:
+            remove_path(path)
+    # Only earlier versions made folders for batches and groups.
+    for folder in sorted(folders, reverse=True):
+        if folder.parent != checkpoint.state and not any(folder.iterdir()):
+            folder.rmdir()
+    for path in checkpoint.rejects.glob(f"*/{manifest.batch}-j*.*.parquet"):
+        if f"{path.parent.name}/{path.name}" not in (manifest.rejects or EMPTY):
+            remove_path(path)
 
 
 def seal(checkpoint: Checkpoint, manifest: Manifest) -> None:
@@ -224,12 +231,12 @@ def _rename(move: Move) -> None:
         ) from cause
 
 
-def _sync(checkpoint: Checkpoint, indexes: Iterable[GroupIndex], staged: tuple[Move, ...]) -> None:
+def _sync(checkpoint: Checkpoint, reports: Iterable[TaskReport], staged: tuple[Move, ...]) -> None:
     """Sync everything that a manifest lists before it is written: files and their folders."""
-    # The kernel syncs its own files, on the worker; the folders above them are shared by all groups.
+    # The kernel syncs its own files, on the worker; the folders are shared by all tasks.
     sync_staged(staged)
     folders = {checkpoint.root, checkpoint.state, checkpoint.rejects, *checkpoint.rejects.glob("*")}
-    folders |= {checkpoint.join_state(index.join) for index in indexes}
+    folders |= {checkpoint.join_state(report.join) for report in reports}
     for folder in sorted(folders):
         if folder.is_dir():
             sync_path(folder)

@@ -3,9 +3,9 @@
 ::
 
     .weft/streams/<job>/<statement>/current.json     name of the folder that is in use
-        <fingerprint>-<n>/job.json                   engine, groups and fingerprints of the statement
+        <fingerprint>-<n>/job.json                   engine and fingerprints of the statement
                           spark/                     offsets, kept by Spark
-                          state/j<k>/<batch>/<group> waiting rows, written by the kernel
+                          state/j<k>/                waiting rows, written by the kernel
                           heartbeats/<batch>.json    watermark and clocks of a batch, written before it runs
                           commits/<batch>.json       result of a batch: this file commits it
                           rejects/  tables/  redriven/  sealed.json
@@ -31,8 +31,8 @@ from weft.core.frozen import EMPTY, FrozenMap, freeze, thaw
 from weft.errors import StreamError
 from weft.streams.kernel.spec import CHECKSUM, is_intact, with_checksum
 
-FORMAT = 1
-"""Number of the layout; a checkpoint of a greater one is refused."""
+FORMAT = 2
+"""Number of the layout; a checkpoint of a greater one is refused, one of a smaller one is upgraded."""
 
 ENGINE = "kernel"
 _CURRENT = "current.json"
@@ -188,7 +188,7 @@ class Checkpoint:
 class JobRecord(Document):
     """job.json: the statement that the state of a checkpoint belongs to.
 
-    `parts` are the fingerprints of the parts of the statement, `plan` its readable form, `id` eight unique characters,
+    `groups` is the number of tasks that shared its keys at the first start, `parts` are the fingerprints of the parts of the statement, `plan` its readable form, `id` eight unique characters,
     `replaces` the checkpoint that a fresh start replaced, `follows` the one whose offsets it took over, `first_batch`
     the number of its first batch, and `changes` the earlier forms of the statement.
     """
@@ -273,10 +273,10 @@ def _missing_pointer_error(pointer: Path, used: list[Checkpoint]) -> StreamError
 def read_job_record(checkpoint: Checkpoint) -> JobRecord:
     """Read job.json of a checkpoint; raise `StreamError` W2202 if it has another format."""
     document = read_document(checkpoint.job_file)
-    if document.get("format") != FORMAT or document.get("engine") != ENGINE:
+    if document.get("format") not in range(1, FORMAT + 1) or document.get("engine") != ENGINE:
         raise StreamError(
             f"the checkpoint {str(checkpoint.root)!r} has format {document.get('format')!r} of engine "
-            f"{document.get('engine')!r}; this version of Weft reads format {FORMAT} of engine {ENGINE!r}",
+            f"{document.get('engine')!r}; this version of Weft reads formats up to {FORMAT} of engine {ENGINE!r}",
             code="W2202",
             help=f"run it with the version of Weft that made it ({document.get('weft') or 'not recorded'}), or {FRESH}",
         )
@@ -309,16 +309,18 @@ def record_change(checkpoint: Checkpoint, parts: Mapping[str, str], plan: Mappin
     """Record in job.json that the statement continues with a changed plan."""
     before = read_job_record(checkpoint)
     change: FrozenMap[str, Any] = FrozenMap(at=time.time_ns() // 1000, kept=kept, parts=before.parts)
-    after = replace(before, parts=FrozenMap(parts), plan=freeze(dict(plan)), changes=(*before.changes, change))
+    changes = (*before.changes, change)
+    after = replace(before, parts=FrozenMap(parts), plan=freeze(dict(plan)), changes=changes, format=FORMAT)
     write_document(checkpoint.job_file, after.to_dict())
 
 
 def update_plan(checkpoint: Checkpoint, plan: Mapping[str, Any]) -> None:
-    """Update the readable plan in job.json if it differs."""
+    """Update the readable plan and the format in job.json if they differ."""
     record = read_job_record(checkpoint)
     now = freeze(dict(plan))
-    if record.plan != now:
-        write_document(checkpoint.job_file, replace(record, plan=now).to_dict())
+    # The format first: an earlier version must refuse the checkpoint before it contains a batch of this one.
+    if record.plan != now or record.format != FORMAT:
+        write_document(checkpoint.job_file, replace(record, plan=now, format=FORMAT).to_dict())
 
 
 def _parse_number(path: Path, stem: str) -> int:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from weft.core.frozen import EMPTY, FrozenMap, freeze
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import Checkpoint, damaged_file, read_document
+from weft.streams.checkpoint.folder import Checkpoint
 from weft.streams.checkpoint.manifest import Counts, Ledger
+from weft.streams.kernel.spec import list_files
 
 COUNTS = ("in", "matched", "waiting", "unmatched", "late", "rejected", "evicted")
 _SIDE_COUNTS = {"type": "object", "properties": {name: {"type": "integer"} for name in COUNTS}, "required": COUNTS}
@@ -29,23 +29,31 @@ Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")
 _GREATEST = frozenset({"max_time", "max_lateness"})
 _LEAST = frozenset({"min_time"})
+_OF_NOW = frozenset({"current_size", "current_keys", "current_bytes", "peak_size"})
 _DEFECT = "nothing of the batch is committed; keep the checkpoint and report it as a defect of Weft"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupIndex:
-    """index.json: the state of one group of one join after a batch, written by the kernel.
+class TaskReport:
+    """What one task of a join wrote in a batch; the counters are those of the batch.
 
-    `files` are the files that its state consists of, relative to the folder of the join.
+    `waited` are the rows that waited in the state before it, `state` is the state of its keys after it, and `rejects` are
+    its files of rejected rows with their checksums.
     """
 
     join: int
-    group: int
+    task: int
     batch: int
     counters: FrozenMap[str, Counts]
+    waited: FrozenMap[str, int] = EMPTY
     stats: FrozenMap[str, Any] = EMPTY
-    max_times: FrozenMap[str, int] = EMPTY
-    files: tuple[str, ...] = ()
+    state: FrozenMap[str, Any] = EMPTY
+    rejects: FrozenMap[str, str] = EMPTY
+
+    @classmethod
+    def parse(cls, report: Mapping[str, Any]) -> TaskReport:
+        """Return the report that a worker sent."""
+        return cls(**freeze(dict(report)))
 
 
 def side_name(join: int, side: str) -> str:
@@ -67,48 +75,32 @@ def join_number(name: str) -> int:
     return int(join.removeprefix("join")) if join else 1
 
 
-def read_indexes(checkpoint: Checkpoint, batch: int, joins: Iterable[int], groups: int) -> tuple[GroupIndex, ...]:
-    """Read the index of every group after a batch; raise W2213 if a group is missing."""
-    indexes: list[GroupIndex] = []
+def select_reports(
+    checkpoint: Checkpoint, batch: int, joins: Iterable[int], tasks: int, reports: Iterable[Mapping[str, Any]]
+) -> tuple[TaskReport, ...]:
+    """Return one report for each task of a batch; raise W2213 if one is missing, or a file that it lists."""
+    # Attempts of a task write the same state under other names: any of them will do.
+    known = {(one.join, one.task): one for one in map(TaskReport.parse, reports) if one.batch == batch}
     for join in joins:
-        folder = checkpoint.join_state(join) / str(batch)
-        files = sorted(folder.glob("*/index.json"))
-        if len(files) != groups:
-            raise StreamError(
-                f"batch {batch} wrote {len(files)} of {groups} groups of join {join} to {str(folder)!r}",
-                code="W2213",
-                help="nothing of the batch is committed, and `weft stream run JOB` repeats it; if it fails again, "
-                "the workers may be on other machines with their own disks: "
-                "SET 'checkpoint' = '/a/folder/that/all/of/them/share'",
-            )
-        indexes.extend(_parse_index(join, path) for path in files)
-    return tuple(indexes)
+        count = sum(1 for key in known if key[0] == join)
+        if count != tasks:
+            raise _incomplete_error(f"{count} of {tasks} tasks of join {join} reported what batch {batch} wrote")
+    for report in known.values():
+        folder = checkpoint.join_state(report.join)
+        for name in list_files(report.state):
+            if not (folder / name).exists():
+                raise _incomplete_error(f"batch {batch} wrote {str(folder / name)!r}, and it is not there")
+    return tuple(known.values())
 
 
-def read_batch_indexes(checkpoint: Checkpoint, batch: int) -> tuple[GroupIndex, ...]:
-    """Read the indexes of a batch, complete or not."""
-    files = sorted(checkpoint.state.glob(f"j*/{batch}/*/index.json"))
-    return tuple(_parse_index(int(path.parts[-4][1:]), path) for path in files)
-
-
-def _parse_index(join: int, path: Path) -> GroupIndex:
-    document = read_document(path)
-    try:
-        # Optional files are missing or None in the index of a side that has none.
-        files = [s["path"] for s in document["segments"]]
-        for more in ("flags", "seen", "sessions"):
-            files.extend(name for name in (document.get(more) or {}).values() if name)
-        return GroupIndex(
-            join=join,
-            group=document["group"],
-            batch=document["batch"],
-            counters=freeze({s: {c: document["counters"][s][c] for c in COUNTS} for s in SIDES}),
-            stats=freeze(document.get("stats") or {}),
-            max_times=FrozenMap({s: t for s, t in (document.get("max_times") or {}).items() if t is not None}),
-            files=tuple(files),
-        )
-    except (KeyError, TypeError, AttributeError) as cause:
-        raise damaged_file(path, f"{type(cause).__name__} {cause}") from cause
+def _incomplete_error(what: str) -> StreamError:
+    return StreamError(
+        what,
+        code="W2213",
+        help="nothing of the batch is committed, and `weft stream run JOB` repeats it; if it fails again, "
+        "the workers may be on other machines with their own disks: "
+        "SET 'checkpoint' = '/a/folder/that/all/of/them/share'",
+    )
 
 
 def count_missing(counts: Mapping[str, int]) -> int:
@@ -120,12 +112,30 @@ def count_missing(counts: Mapping[str, int]) -> int:
     return counts["in"] - sum(counts[name] for name in COUNTS[1:])
 
 
-def check_group(index: GroupIndex) -> None:
-    """Raise `StreamError` W2210 when the ledger of a group does not balance."""
+def check_report(report: TaskReport) -> None:
+    """Raise `StreamError` W2210 when the counts of a task do not balance."""
     for side in SIDES:
-        if count_missing(index.counters[side]):
-            where = f"group {index.group} of batch {index.batch}"
-            raise _unbalanced_error(side_name(index.join, side), where, index.counters[side])
+        if count_missing(report.counters[side]):
+            where = f"task {report.task} of batch {report.batch}"
+            raise _unbalanced_error(side_name(report.join, side), where, report.counters[side])
+
+
+def check_waiting(reports: Iterable[TaskReport], before: Ledger, batch: int) -> None:
+    """Raise `StreamError` W2210 when the tasks of a batch did not find all rows that the last commit left waiting."""
+    found: dict[str, int] = {}
+    for report in reports:
+        for side, count in report.waited.items():
+            name = side_name(report.join, side)
+            found[name] = found.get(name, 0) + count
+    for name, count in found.items():
+        waiting = before.get(name, EMPTY).get("waiting", 0)
+        if count != waiting:
+            raise StreamError(
+                f"the state of {name} has {count} waiting rows at the start of batch {batch}, and the last commit "
+                f"counted {waiting}",
+                code="W2210",
+                help=_DEFECT,
+            )
 
 
 def check_total(ledger: Ledger, batch: int, before: Ledger = EMPTY) -> None:
@@ -156,39 +166,47 @@ def _unbalanced_error(side: str, where: str, counts: Counts) -> StreamError:
     )
 
 
-def sum_counts(indexes: Iterable[GroupIndex]) -> Ledger:
-    """Return the counts of all groups together, by side."""
-    groups = (FrozenMap({side_name(i.join, side): i.counters[side] for side in SIDES}) for i in indexes)
-    return reduce(add_ledgers, groups, EMPTY)
+def sum_counts(reports: Iterable[TaskReport]) -> Ledger:
+    """Return the counts of all tasks together, by side."""
+    tasks = (FrozenMap({side_name(r.join, side): r.counters[side] for side in SIDES}) for r in reports)
+    return reduce(add_ledgers, tasks, EMPTY)
 
 
-def sum_stats(indexes: Iterable[GroupIndex]) -> FrozenMap[str, Any]:
-    """Return the statistics of all groups together, by side: sums, minima and maxima."""
+def add_stats(before: Mapping[str, Mapping[str, Any]], reports: Iterable[TaskReport]) -> FrozenMap[str, Any]:
+    """Return the statistics by side after a batch: sums since the first batch, sizes of now, minima and maxima."""
     totals: dict[str, dict[str, Any]] = {}
-    for index in indexes:
-        for side, stats in index.stats.items():
-            into = totals.setdefault(side_name(index.join, side), {})
-            for name, value in stats.items():
-                if value is None or into.get(name) is None:
-                    # A group without rows has no times; it must not hide those of the others.
-                    into[name] = into.get(name) if value is None else value
-                elif name in _GREATEST | _LEAST:
-                    into[name] = (max if name in _GREATEST else min)(into[name], value)
-                else:
-                    into[name] += value
+    for report in reports:
+        for side, stats in report.stats.items():
+            name = side_name(report.join, side)
+            if name not in totals:
+                totals[name] = {k: 0 if k in _OF_NOW else v for k, v in before.get(name, EMPTY).items()}
+            _add_task(totals[name], stats)
+    for name, into in totals.items():
+        if "current_size" in into:
+            into["peak_size"] = max(before.get(name, EMPTY).get("peak_size", 0), into["current_size"])
     return FrozenMap({side: FrozenMap(stats) for side, stats in totals.items()})
 
 
+def _add_task(into: dict[str, Any], stats: Mapping[str, Any]) -> None:
+    for name, value in stats.items():
+        if value is None or into.get(name) is None:
+            # A task without rows has no times; it must not hide those of the others.
+            into[name] = into.get(name) if value is None else value
+        elif name in _GREATEST | _LEAST:
+            into[name] = (max if name in _GREATEST else min)(into[name], value)
+        else:
+            into[name] += value
+
+
 def max_event_times(
-    indexes: Iterable[GroupIndex], inputs: Mapping[str, str], before: Mapping[str, int]
+    stats: Mapping[str, Mapping[str, Any]], inputs: Mapping[str, str], before: Mapping[str, int]
 ) -> FrozenMap[str, int]:
     """Return the greatest event time of each input so far; `inputs` maps sides to aliases."""
     times = dict(before)
-    for index in indexes:
-        for side, time in index.max_times.items():
-            alias = inputs.get(side_name(index.join, side))
-            if alias is not None:
-                times[alias] = max(times.get(alias, time), time)
+    for side, alias in inputs.items():
+        time = stats.get(side, EMPTY).get("max_time")
+        if time is not None:
+            times[alias] = max(times.get(alias, time), time)
     return FrozenMap(times)
 
 

@@ -12,7 +12,7 @@ from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.streams.checkpoint.folder import Checkpoint, damaged_file, parse_record, read_document, write_document
 
-FORMAT = 1
+FORMAT = 2
 """Format version of manifests, heartbeats and redrives."""
 
 _D = TypeVar("_D", bound=Document)
@@ -56,7 +56,8 @@ class Manifest(Document):
     The ledger, `max_times`, `stats` and `total_rows` count from the first batch on; `rows` and `rows_in`
     (by alias) are of this batch, and `last_rows` is the wall-clock time of the last rows of each alias.
     `aliases` maps the sides of the ledger to aliases, `read` is what Spark planned the batch to read (empty in
-    commits of earlier versions and of a flush).
+    commits of earlier versions and of a flush).  `state` lists the state of all joins by range of hashes, `rejects` the
+    files of rejected rows with their checksums; both are None in commits of earlier versions.
     """
 
     batch: int
@@ -74,6 +75,8 @@ class Manifest(Document):
     read: FrozenMap[str, Any] = EMPTY
     seconds: float = 0.0
     final: bool = False
+    state: tuple[FrozenMap[str, Any], ...] | None = None
+    rejects: FrozenMap[str, str] | None = None
 
 
 def list_batches(folder: Path) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.commit import finish_moves, is_sealed, seal, sync_staged
+from weft.streams.checkpoint.commit import finish_moves, is_sealed, remove_unused, seal, sync_staged
 from weft.streams.checkpoint.folder import (
     Checkpoint,
     damaged_file,
@@ -128,6 +128,8 @@ def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path |
         # Only the last commit can be unfinished: a batch starts after the one before it has renamed its files.
         manifest = read_manifest(checkpoint, last)
         finish_moves(manifest)
+        if manifest.state is not None:
+            remove_unused(checkpoint, manifest, _read_before(checkpoint, last))
         if manifest.final and not is_sealed(checkpoint):
             seal(checkpoint, manifest)
     elif record.replaces is not None:
@@ -183,12 +185,18 @@ def _check_sink(checkpoint: Checkpoint, own: str, last: int, sink: Path) -> None
     )
 
 
+def _read_before(checkpoint: Checkpoint, batch: int) -> Manifest | None:
+    """Read the commit before a batch, None if there is none that lists its state."""
+    if not checkpoint.commit_file(batch - 1).exists():
+        return None
+    manifest = read_manifest(checkpoint, batch - 1)
+    return manifest if manifest.state is not None else None
+
+
 def _remove_later(checkpoint: Checkpoint, last: int) -> None:
     """Remove what batches after the last commit left; a repeated batch must not read any of it."""
-    for folder in checkpoint.state.glob("j*/*"):
-        if folder.name.startswith(".tmp-") or (folder.name.isdigit() and int(folder.name) > last):
-            remove_path(folder)
-    for path in checkpoint.rejects.glob("*/*"):
+    # Files of the state begin with their batch; earlier versions had a folder for each batch.
+    for path in (*checkpoint.state.glob("j*/*"), *checkpoint.rejects.glob("*/*")):
         batch_text = path.name.partition("-")[0]
         if path.name.startswith(".") or (batch_text.isdigit() and int(batch_text) > last):
             remove_path(path)

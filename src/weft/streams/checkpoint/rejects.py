@@ -2,7 +2,7 @@
 
 ::
 
-    rejects/<side>/<batch>-j<join>-<group>.parquet
+    rejects/<side>/<batch>-j<join>-<task>.<attempt>.parquet
         side reason event_time watermark batch group matched raw row{..}
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -22,21 +22,23 @@ from weft.core.documents import Document, Key, format_micros
 from weft.core.frozen import EMPTY
 from weft.streams.checkpoint.folder import Checkpoint, damaged_file, read_job_record
 from weft.streams.checkpoint.ledger import side_name
-from weft.streams.checkpoint.manifest import last_batch
+from weft.streams.checkpoint.manifest import last_batch, read_manifest
+from weft.streams.kernel.spec import checksum
 
 REASONS = ("LATE", "EVICTED", "DUPLICATE", "NO_EVENT_TIME", "MALFORMED", "ABANDONED")
-_NAME = re.compile(r"(?P<batch>\d+)-j(?P<join>\d+)-(?P<group>\d+)\.parquet")
+_NAME = re.compile(r"(?P<batch>\d+)-j(?P<join>\d+)-(?P<group>\d+)(?P<attempt>\.[0-9a-f]+)?\.parquet")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class RejectFile:
-    """The rejected rows of one side of one group in one batch."""
+    """The rejected rows of one side of one task in one batch."""
 
     batch: int
     join: int
     group: int
     side: str
     path: Path
+    sum: str = ""
 
     @property
     def name(self) -> str:
@@ -72,20 +74,42 @@ def list_reject_files(checkpoint: Checkpoint) -> tuple[RejectFile, ...]:
     files = []
     # A batch that is not committed may be repeated, and would be listed twice.
     last = last_batch(checkpoint)
+    commits = _Commits(checkpoint)
     for path in checkpoint.rejects.glob("*/*.parquet"):
         named = _NAME.fullmatch(path.name)
-        if named is not None:
-            batch, join, group = (int(named[part]) for part in ("batch", "join", "group"))
-            if last is not None and batch > last:
-                continue
-            files.append(RejectFile(batch, join, group, path.parent.name, path))
+        if named is None or (last is not None and int(named["batch"]) > last):
+            continue
+        batch, join, group = (int(named[part]) for part in ("batch", "join", "group"))
+        file = RejectFile(batch, join, group, path.parent.name, path)
+        listed = None if named["attempt"] is None else commits.read_listed(batch)
+        # Several attempts of a task may have written the rows of a batch; its commit lists one of them.
+        if listed is None or file.name in listed:
+            files.append(replace(file, sum=(listed or {}).get(file.name, "")))
     return tuple(sorted(files))
+
+
+class _Commits:
+    """The rejects that commits list, each commit read once."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self.known: dict[int, Mapping[str, str] | None] = {}
+
+    def read_listed(self, batch: int) -> Mapping[str, str] | None:
+        """Return the rejects of a batch; None for rows that were taken over with the offsets of another checkpoint."""
+        if batch not in self.known:
+            is_there = self.checkpoint.commit_file(batch).exists()
+            self.known[batch] = read_manifest(self.checkpoint, batch).rejects if is_there else None
+        return self.known[batch]
 
 
 def read_rejects(file: RejectFile) -> Any:
     """Return the rows of a file as an Arrow table; raise `StreamError` W2202 if it is damaged."""
     try:
-        return pq.read_table(file.path, page_checksum_verification=True)
+        content = file.path.read_bytes()
+        if file.sum and checksum(content) != file.sum:
+            raise damaged_file(file.path, "its content does not match its checksum")
+        return pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
     except (OSError, pa.ArrowException) as cause:
         raise damaged_file(file.path, str(cause)) from cause
 

@@ -73,6 +73,8 @@ def _build_table(rejects: RejectRows, batch: int, group: int, watermark: int) ->
 
 Mask = NDArray[np.bool_]
 _TIME = "__time"
+ROUTE = "__route"
+"""Column of `seen`: the hash by which the row was distributed, NULL in files of earlier versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,13 +82,15 @@ class Arrivals:
     """Rows of one side of one group, in any order.
 
     `hashes` and `times` are Arrow columns of int64: NULL means a NULL key, or no time.  `raw` holds the
-    text of malformed rows and NULL for the others; None if no row is malformed.
+    text of malformed rows and NULL for the others; None if no row is malformed.  `routes` are the hashes by which rows
+    were distributed, also those with a NULL key; None if they are `hashes`.
     """
 
     hashes: Any
     times: Any
     rows: Any
     raw: Any = None
+    routes: Longs | None = None
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -105,6 +109,7 @@ class Admitted:
     rows: Any
     raw: Any
     times: Longs
+    routes: Longs
     open: Mask
     seen: Any
     segment: Segment = field(init=False)
@@ -167,6 +172,7 @@ def admit(
         rows=rows,
         raw=arrivals.raw,
         times=times,
+        routes=hashes if arrivals.routes is None else arrivals.routes,
         open=np.ones(len(times), dtype=np.bool_),
         seen=seen,
     )
@@ -252,7 +258,10 @@ def _reject_duplicates(gate: Admitted, watermark: int, *, timed: bool) -> int:
         times = gate.times[places] if timed else np.full(len(places), NEVER)
         # The order of arrival differs between attempts; time and content do not.
         order = np.lexsort((rank_by_content(rows), times))
-        mine = rows.select(names).append_column(_TIME, pa.array(times)).take(pa.array(order))
+        mine = (
+            rows.select(names).append_column(_TIME, pa.array(times)).append_column(ROUTE, pa.array(gate.routes[places]))
+        )
+        mine = mine.take(pa.array(order))
         both = mine if seen is None else pa.concat_tables([seen, mine])
         known = 0 if seen is None else seen.num_rows
         numbered = both.select(names).append_column("__place", pa.array(np.arange(both.num_rows)))

@@ -95,7 +95,8 @@ class Segment:
 
     The children of row `i` are row ``order[i]`` of `rows`, or row `i` if `order` is None: new rows
     keep the order of arrival, and only rows that stay are rewritten in order.  `batches` is the batch
-    of each row once rows of several batches are merged.  `path` is empty until the segment is on disk.
+    of each row once rows of several batches are merged.  `path` is empty until the segment is on disk, `start` is the
+    position of its first row in the file, which other tasks may share, and `sum` the checksum of the file.
     """
 
     hashes: Longs
@@ -105,6 +106,8 @@ class Segment:
     order: Longs | None = None
     batches: NDArray[np.int32] | None = None
     path: str = ""
+    start: int = 0
+    sum: str = ""
     least: int = 0
     greatest: int = 0
     bytes: int = 0

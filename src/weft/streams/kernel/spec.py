@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, fields
 from types import ModuleType
 from typing import Any, Literal
 
-FORMAT = 1
-"""The layout of the state on disk that this kernel writes."""
+FORMAT = 2
+"""The layout of the state on disk that this kernel writes; it reads that of format 1."""
 FOREVER = 2**63 - 1
 """A clock after all times: no more rows can arrive."""
 NEVER = -(2**63)
@@ -121,7 +121,7 @@ class SideTask:
     missing_event_time: MissingTime = "reject"
     malformed: Malformed = "reject"
     dedup: tuple[str, ...] = ()  # names of children
-    limits: Limits = Limits()  # of this group
+    limits: Limits = Limits()  # of this task
     retention: int = 0  # how long an expired row is kept for redrive
 
 
@@ -226,6 +226,21 @@ class SideStats:
         return cls(**document)
 
 
+Entry = Mapping[str, Any]
+"""The state of a range of hashes, as a commit lists it; see `weft.streams.kernel.state_files`."""
+
+
+def list_files(entry: Entry) -> dict[str, str]:
+    """Return the files of an entry, relative to the folder of the join, with their checksums."""
+    files = {}
+    for side in ("left", "right"):
+        mine = entry[side]
+        more = [mine.get(kind) for kind in ("full", "sessions", "seen")]
+        for one in (*mine["segments"], *mine["flags"], *(m for m in more if m)):
+            files[one["path"]] = one["sum"]
+    return files
+
+
 # Checksums detect bytes that changed on disk before they are used.  A document contains its own checksum, an index those
 # of the files that it lists.  Files of earlier versions have none and are used unchecked.
 CHECKSUM = "checksum"
@@ -263,7 +278,7 @@ def _document_checksum(document: Mapping[str, Any]) -> str:
 
 
 def checked_files() -> dict[str, dict[str, str]]:
-    """Return the files whose checksums this process has compared, by the folder of their group.
+    """Return the files whose checksums this process has compared, by join and range of hashes.
 
     Files of the state never change, so a process that joins many batches reads each of them in full once.
     """

@@ -1,373 +1,419 @@
-"""State on disk: each group has a folder for each batch, which appears complete or not at all.
+"""The state of a join in files that never change, and what a batch adds to them.
 
 ::
 
-    state/j<join>/<batch>/<group>/index.json      lists all files of the state, also those of earlier batches
-                                  left.arrow      new or rewritten rows: __hash, __time, [__batch], children
-                                  left.flags      one byte a row of all segments in turn, when one changed
-                                  left.sessions   start and end of each row's session
-                                  left.seen       keys by which duplicates are detected
-    rejects/<side>/<batch>-j<join>-<group>.parquet
+    state/j<join>/<batch>-<task>-<attempt>-left.arrow     new or rewritten rows: __hash, __time, [__batch], children
+                                          -left.flags     flags that changed: file, place of the row in it, flag
+                                          -left.sessions  start and end of each row's session
+                                          -left.seen      keys by which duplicates are detected
+    rejects/<side>/<batch>-j<join>-<task>.<attempt>.parquet
 
-`StateStore` reads and writes these files so that a crash never leaves half of one.
+A task reports what it wrote, and the commit of the batch lists it; what no commit lists does not exist.  An entry of
+that list is the state of one range of hashes::
+
+    {"join": 1, "first": .., "last": .., "batch": 7, "clock": [l, r],
+     "left": {"segments": [{"path", "start", "rows", "batch", "min", "max", "bytes", "sum"}],
+              "flags": [{"path", "sum", "count"}], "sessions": {"path", "sum"}, "seen": {"path", "sum"}}, "right": ..}
+
+`start` is the first row of the range in the file: after a change of the number of tasks several of them share a file.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import uuid
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs as pafs
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from weft.streams.kernel.gate import RejectRows, reject_table
-from weft.streams.kernel.segments import DEAD, Segment
+from weft.streams.kernel.gate import ROUTE, RejectRows, reject_table
+from weft.streams.kernel.ranges import ALL, HashRange
+from weft.streams.kernel.segments import DEAD, Flags, Segment, find_merge_start
 from weft.streams.kernel.spec import (
-    FORMAT,
     MATCHED,
     Clock,
     Counters,
+    Entry,
     JoinTask,
-    KernelProblem,
     Side,
     SideStats,
     checked_files,
     checksum,
-    is_intact,
-    with_checksum,
+    list_files,
 )
+from weft.streams.kernel.state_store import StateStore, damaged_state
 from weft.streams.kernel.transition import GroupState, empty_state
-from weft.streams.kernel.working import SideState
-
-
-class StateStore:
-    """A folder on a filesystem of pyarrow; local files are synced and memory mapped."""
-
-    def __init__(self, root: str) -> None:
-        if "://" in root:
-            self.fs, self.root = pafs.FileSystem.from_uri(root)
-        else:
-            self.fs, self.root = pafs.LocalFileSystem(), str(Path(root).absolute())
-        self.is_local = isinstance(self.fs, pafs.LocalFileSystem)
-
-    def path(self, name: str) -> str:
-        """Return the full path of a file below the root."""
-        return f"{self.root}/{name}"
-
-    def read(self, name: str) -> Any:
-        """Return the content of a file as a buffer, memory mapped where that is possible."""
-        try:
-            if self.is_local:
-                if Path(self.path(name)).stat().st_size == 0:  # an empty file cannot be memory mapped
-                    return pa.py_buffer(b"")
-                return pa.memory_map(self.path(name)).read_buffer()
-            with self.fs.open_input_file(self.path(name)) as file:
-                return file.read_buffer()
-        except (OSError, pa.ArrowInvalid) as cause:
-            raise damaged_state(self.path(name), str(cause)) from cause
-
-    def read_json(self, name: str) -> dict[str, Any]:
-        """Return a document."""
-        try:
-            document: dict[str, Any] = json.loads(self.read(name).to_pybytes())
-            intact = is_intact(document)
-        except (ValueError, TypeError, AttributeError) as cause:
-            raise damaged_state(self.path(name), str(cause)) from cause
-        if not intact:
-            raise damaged_state(self.path(name), "its content does not match its checksum")
-        return document
-
-    def write(self, name: str, put: Callable[[Any], None]) -> None:
-        """Write a file; `put` receives the open stream.  The file is not yet synced."""
-        path = self.path(name)
-        with pa.OSFile(path, "wb") if self.is_local else self.fs.open_output_stream(path) as stream:
-            put(stream)
-
-    def folder(self, name: str) -> str:
-        """Create a folder for unfinished files below `name` and return its name."""
-        staging = f"{name}/.tmp-{uuid.uuid4().hex}"
-        self.fs.create_dir(self.path(staging), recursive=True)
-        return staging
-
-    def place_folder(self, staging: str, name: str) -> None:
-        """Rename a finished folder; if another attempt of the task was first, keep its folder and remove this one."""
-        self.fs.create_dir(self.path(name.rpartition("/")[0]), recursive=True)
-        if not self.is_local:
-            self._place_far(staging, name)
-            return
-        folder = Path(self.path(staging))
-        # Content before the name: after a power failure, a folder that has its final name is complete.
-        _sync_all([folder, *folder.iterdir()])
-        try:
-            # Attempts of one task write the same state, so it does not matter whose folder stays.
-            os.rename(self.path(staging), self.path(name))  # noqa: PTH104  # fails if the folder exists
-        except OSError:
-            if not Path(self.path(name)).is_dir():
-                raise
-            shutil.rmtree(self.path(staging))
-        place = Path(self.path(name))
-        _sync_all([place.parent, place.parent.parent])  # the directory entries too, up to that of the batch
-
-    def _place_far(self, staging: str, name: str) -> None:
-        if not self._is_there(name):
-            try:
-                self.fs.move(self.path(staging), self.path(name))
-            except OSError:
-                # Another attempt may have been faster, between the check and the move.
-                if not self._is_there(name):
-                    raise
-            else:
-                return
-        self.fs.delete_dir(self.path(staging))
-
-    def _is_there(self, name: str) -> bool:
-        return bool(self.fs.get_file_info(self.path(name)).type != pafs.FileType.NotFound)
-
-    def place_file(self, name: str, put: Callable[[Any], None]) -> None:
-        """Write a temporary file and rename it."""
-        folder, _, last = name.rpartition("/")
-        self.fs.create_dir(self.path(folder), recursive=True)
-        beside = f"{folder}/.tmp-{uuid.uuid4().hex}-{last}"
-        self.write(beside, put)
-        if self.is_local:
-            _sync(Path(self.path(beside)))
-            Path(self.path(beside)).replace(self.path(name))
-            _sync_all([Path(self.path(folder)), Path(self.path(folder)).parent])
-        else:
-            self.fs.move(self.path(beside), self.path(name))
-
-
-def _sync_all(paths: list[Path]) -> None:
-    """Sync files and folders to disk; in parallel they cost little more than one."""
-    if len(paths) <= 2:  # not worth the threads
-        for path in paths:
-            _sync(path)
-        return
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        list(pool.map(_sync, paths))
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def damaged_state(path: str, why: str) -> KernelProblem:
-    """Return the problem of a state file that cannot be used."""
-    return KernelProblem(
-        "W2202",
-        f"{path!r} cannot be used as the state of a join: {why}",
-        "the checkpoint was changed or truncated; restore it from a backup, or start again with --fresh",
-    )
-
+from weft.streams.kernel.working import SideState, StateFile
 
 HASH, TIME, BATCH = "__hash", "__time", "__batch"
 SIDES: tuple[Side, Side] = ("left", "right")
+MAX_FLAG_FILES = 8
+"""More files with flags than this are merged."""
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFolder:
-    """The folder with the state of one group of one join."""
+class JoinFolder:
+    """The folder with the state of one join."""
 
-    places: StateStore
+    store: StateStore
     join: int
-    group: int
 
-    @property
-    def folder(self) -> str:
-        """Folder of the join; paths in an index are relative to it."""
-        return f"state/j{self.join}"
+    def name(self, path: str) -> str:
+        """Return the name of a file below the checkpoint; paths in entries are relative to the folder of the join."""
+        return f"state/j{self.join}/{path}"
 
-    def name(self, batch: int) -> str:
-        """Return the name of the group's folder after a batch, relative to the join's."""
-        return f"{batch}/{self.group}"
+    def read(self, path: str) -> Any:
+        """Return the content of a file."""
+        return self.store.read(self.name(path))
+
+    def damaged(self, path: str, why: str) -> Exception:
+        """Return the error for a file that cannot be used."""
+        return damaged_state(self.store.path(self.name(path)), why)
 
 
-def open_group(
-    place: GroupFolder, batch: int | None, task: JoinTask, left_schema: Any, right_schema: Any
+# -- reading
+
+
+def open_state(
+    place: JoinFolder, entries: Iterable[Entry], keys: HashRange, task: JoinTask, left_schema: Any, right_schema: Any
 ) -> GroupState:
-    """Return the state after a batch, or an empty one before the first batch.
+    """Return the state of a range of hashes after a batch, or an empty one if there are no entries.
 
-    The schemas are those of the children; the files must have the same.
+    The entries may be of other ranges: each gives what it has of this one.  The schemas are those of the children;
+    the files must have the same.
     """
-    if batch is None:
+    mine = [entry for entry in entries if entry["join"] == place.join and range_of_entry(entry).meets(keys)]
+    if not mine:
         return empty_state(task, left_schema, right_schema)
-    name = f"{place.folder}/{place.name(batch)}/index.json"
-    index = place.places.read_json(name)
-    try:
-        if index["format"] != FORMAT:  # written by another release
-            raise damaged_state(place.places.path(name), f"its format is {index['format']}, not {FORMAT}")
-        left, right = index["clock"]
-        _check_files(place, index)
-        return GroupState(
-            left=_open_side(place, index, "left", left_schema),
-            right=_open_side(place, index, "right", right_schema),
-            clock=Clock(left=left, right=right),
-            batch=index["batch"],
-            sums=index.get("sums") or {},
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, pa.ArrowException) as cause:
-        raise damaged_state(place.places.path(name), f"{type(cause).__name__} {cause}") from cause
+    _check_files(place, mine, keys)
+    pieces: dict[Side, list[SideState]] = {"left": [], "right": []}
+    for entry in mine:
+        is_own = range_of_entry(entry) == keys and len(mine) == 1 and "full" not in (*entry["left"], *entry["right"])
+        for side, schema in zip(SIDES, (left_schema, right_schema), strict=True):
+            one = _open_side(place, entry[side], schema, has_sessions=task.reach.kind == "session")
+            pieces[side].append(one if is_own else _cut_side(one, keys))
+    left, right = (_start_counting(_join_sides(pieces[side])) for side in SIDES)
+    ticks = mine[0]["clock"]
+    return GroupState(left=left, right=right, clock=Clock(left=ticks[0], right=ticks[1]), batch=mine[0]["batch"])
 
 
-def _check_files(place: GroupFolder, index: dict[str, Any]) -> None:
-    """Raise W2202 if a state file does not match its checksum; files of earlier versions have none."""
-    sums: dict[str, str] = index.get("sums") or {}
-    # Replaced rather than extended below: what a worker remembers must not grow with the number of batches.
-    key = place.places.path(f"{place.folder}/{place.group}")
-    known = checked_files().get(key, {})
+def range_of_entry(entry: Entry) -> HashRange:
+    """Return the range of hashes that an entry is the state of."""
+    return HashRange(entry["first"], entry["last"])
+
+
+def _check_files(place: JoinFolder, entries: Sequence[Entry], keys: HashRange) -> None:
+    """Raise W2202 if a state file does not match its checksum; files of earlier versions may have none."""
+    sums = {path: known for entry in entries for path, known in list_files(entry).items() if known}
+    # Replaced rather than extended: what a worker remembers must not grow with the number of batches.
+    folder = place.store.path(place.name(str(keys.first)))
+    known = checked_files().get(folder, {})
     for path, expected in sums.items():
-        name = f"{place.folder}/{path}"
-        if known.get(path) != expected and checksum(place.places.read(name)) != expected:
-            raise damaged_state(place.places.path(name), "its content does not match its checksum")
-    checked_files()[key] = dict(sums)
+        if known.get(path) != expected and checksum(place.read(path)) != expected:
+            raise place.damaged(path, "its content does not match its checksum")
+    checked_files()[folder] = sums
 
 
-def _open_side(place: GroupFolder, index: dict[str, Any], side: Side, schema: Any) -> SideState:
-    segments = [_open_segment(place, entry, schema) for entry in index["segments"] if entry["side"] == side]
-    sizes = [len(s) for s in segments]
-    # Segments never change but flags do, so those of all segments are one small file that is written anew.
-    flags_path = index["flags"].get(side) or ""
-    flags = _read_array(place, flags_path, np.uint8, (sum(sizes),))
-    sessions_path = index["sessions"].get(side)
-    sessions = None
-    if sessions_path is not None:
-        spans = _read_array(place, sessions_path, np.int64, (2, sum(sizes)))
-        sessions = tuple(np.split(spans, np.cumsum(sizes)[:-1], axis=1)) if sizes else ()
-    seen_path = index["seen"].get(side) or ""
+def _open_side(place: JoinFolder, entry: Entry, schema: Any, *, has_sessions: bool) -> SideState:
+    segments = [_open_segment(place, one, schema) for one in entry["segments"]]
+    flags = _read_flags(place, entry, segments)
+    sessions = _read_sessions(place, entry, segments) if has_sessions else None
+    seen, session = entry.get("seen"), entry.get("sessions")
     return SideState(
         schema=schema,
         segments=tuple(segments),
-        flags=tuple(np.split(flags, np.cumsum(sizes)[:-1])) if sizes else (),
+        flags=tuple(flags),
+        stored=tuple(flags),
         sessions=sessions,
-        seen=_read_table(place, seen_path) if seen_path else None,
-        counters=Counters.from_dict(index["counters"][side]),
-        stats=SideStats.from_dict(index["stats"][side]),
-        flags_path=flags_path,
-        sessions_path=sessions_path or "",
-        seen_path=seen_path,
+        seen=None if seen is None else _with_routes(_read_table(place, seen["path"])),
+        flag_files=tuple(StateFile(path=f["path"], sum=f["sum"], count=f["count"]) for f in entry["flags"]),
+        session_file=None if session is None else StateFile(path=session["path"], sum=session["sum"]),
+        seen_file=None if seen is None else StateFile(path=seen["path"], sum=seen["sum"]),
     )
 
 
-def _read_array(place: GroupFolder, path: str, kind: Any, shape: tuple[int, ...]) -> Any:
-    if not path:
-        return np.zeros(shape, dtype=kind)
-    content = np.frombuffer(place.places.read(f"{place.folder}/{path}"), dtype=np.uint8)
-    if content.nbytes != int(np.prod(shape)) * np.dtype(kind).itemsize:
-        raise damaged_state(path, f"it has {content.nbytes} bytes for {shape[-1]} rows")
-    return content.view(kind).reshape(shape)
+def _cut_side(whole: SideState, keys: HashRange) -> SideState:
+    """Return what a side has in a range; nothing but the rows themselves can be shared with other ranges."""
+    segments, flags, sessions = [], [], []
+    for number, segment in enumerate(whole.segments):
+        start, stop = keys.cut(segment.hashes)
+        if start == stop:
+            continue
+        segments.append(_slice_segment(segment, start, stop))
+        flags.append(whole.flags[number][start:stop])
+        if whole.sessions is not None:
+            sessions.append(whole.sessions[number][:, start:stop])
+    seen = whole.seen
+    if seen is not None:
+        routes = seen.column(ROUTE)
+        here = pc.and_(pc.greater_equal(routes, keys.first), pc.less_equal(routes, keys.last))
+        # Unknown routes are kept by every range: a key that none of its rows can have does no harm.
+        seen = seen.filter(pc.fill_null(here, fill_value=True))
+    return SideState(
+        schema=whole.schema,
+        segments=tuple(segments),
+        flags=tuple(flags),
+        stored=(None,) * len(segments),
+        sessions=None if whole.sessions is None else tuple(sessions),
+        seen=seen,
+    )
 
 
-def _read_table(place: GroupFolder, path: str) -> Any:
-    try:
-        with pa.ipc.open_file(place.places.read(f"{place.folder}/{path}")) as file:
-            return file.read_all()
-    except (pa.ArrowException, OSError) as cause:
-        raise damaged_state(path, str(cause)) from cause
+def _join_sides(pieces: Sequence[SideState]) -> SideState:
+    """Return the pieces of a range as one side."""
+    if len(pieces) == 1:
+        return pieces[0]
+    first = pieces[0]
+    seen = [piece.seen for piece in pieces if piece.seen is not None]
+    whole = pa.concat_tables(seen).combine_chunks() if seen else None
+    if whole is not None and whole.column(ROUTE).null_count:
+        whole = pa.TableGroupBy(whole, whole.column_names, use_threads=False).aggregate([])
+    return replace(
+        first,
+        segments=tuple(s for piece in pieces for s in piece.segments),
+        flags=tuple(f for piece in pieces for f in piece.flags),
+        stored=tuple(f for piece in pieces for f in piece.stored),
+        sessions=None if first.sessions is None else tuple(s for piece in pieces for s in piece.sessions or ()),
+        seen=whole,
+    )
 
 
-def _open_segment(place: GroupFolder, entry: dict[str, Any], schema: Any) -> Segment:
+def _start_counting(side: SideState) -> SideState:
+    """Return a side whose counters begin with the rows that wait, counted from their flags."""
+    waiting = sum(int(np.count_nonzero((flags & (DEAD | MATCHED)) == 0)) for flags in side.flags)
+    return replace(side, counters=Counters(in_=waiting, waiting=waiting))
+
+
+def _open_segment(place: JoinFolder, entry: Entry, schema: Any) -> Segment:
     table = _read_table(place, entry["path"])
+    start, count = entry["start"], entry["rows"]
+    if table.num_rows < start + count:
+        raise place.damaged(entry["path"], f"it has {table.num_rows} rows, {start + count} are listed")
     own = [n for n in (HASH, TIME, BATCH) if n in table.column_names]
     rows = table.select(table.column_names[len(own) :])
-    if table.num_rows != entry["rows"]:
-        raise damaged_state(entry["path"], f"it has {table.num_rows} rows, the index says {entry['rows']}")
     if schema is None:
         schema = rows.schema
     if rows.schema.names != schema.names or rows.schema.types != schema.types:
-        raise damaged_state(entry["path"], f"it has the columns {rows.schema.names}, the join {schema.names}")
-    return Segment(
+        raise place.damaged(entry["path"], f"it has the columns {rows.schema.names}, the join {schema.names}")
+    whole = Segment(
         hashes=table.column(HASH).chunk(0).to_numpy(),
         times=table.column(TIME).chunk(0).to_numpy(),
         rows=rows.cast(schema) if rows.schema != schema else rows,  # only nullability can differ
         batch=entry["batch"],
         batches=table.column(BATCH).chunk(0).to_numpy() if BATCH in own else None,
         path=entry["path"],
+        sum=entry["sum"],
         least=entry["min"],
         greatest=entry["max"],
         bytes=entry["bytes"],
     )
+    if count == table.num_rows:
+        return whole
+    return replace(_slice_segment(whole, start, start + count), bytes=entry["bytes"])
 
 
-def save_group(
-    place: GroupFolder, state: GroupState, rejects: Sequence[RejectRows] = (), *, watermark: int
-) -> GroupState:
-    """Write the state of a group after a batch and return it with the paths of its files."""
-    # Rejects come first: after a crash the batch is repeated and replaces its files; a state without them would
-    # have dropped the rows already.
-    save_rejects(place, rejects, state.batch, watermark)
-    # Everything is written into a folder with a temporary name; renaming it is the only step that others can see.
-    staging = place.places.folder(place.folder)
-    left, right = (_save_side(place, staging, state, side) for side in SIDES)
+def _slice_segment(segment: Segment, start: int, stop: int) -> Segment:
+    if stop - start == len(segment):
+        return segment
+    return replace(
+        segment,
+        hashes=segment.hashes[start:stop],
+        times=segment.times[start:stop],
+        rows=segment.rows.slice(start, stop - start),
+        batches=None if segment.batches is None else segment.batches[start:stop],
+        start=segment.start + start,
+        bytes=segment.bytes * (stop - start) // len(segment),
+    )
+
+
+def _read_flags(place: JoinFolder, entry: Entry, segments: Sequence[Segment]) -> list[Flags]:
+    if "full" in entry:  # a byte for each row, as earlier versions wrote them
+        content = _read_array(place, entry["full"]["path"], np.uint8, (sum(map(len, segments)),))
+        return list(np.split(content, np.cumsum([len(s) for s in segments])[:-1])) if segments else []
+    flags = [np.zeros(len(segment), dtype=np.uint8) for segment in segments]
+    for file in entry["flags"]:
+        changes = _read_changes(place, file["path"])
+        for segment, mine in zip(segments, flags, strict=True):
+            places, values = changes.of(segment)
+            mine[places - segment.start] = values
+    return flags
+
+
+def _read_sessions(place: JoinFolder, entry: Entry, segments: Sequence[Segment]) -> tuple[Any, ...]:
+    if not segments:
+        return ()
+    shape = (2, sum(map(len, segments)))
+    spans = _read_array(place, entry["sessions"]["path"], np.int64, shape)
+    return tuple(np.split(spans, np.cumsum([len(s) for s in segments])[:-1], axis=1))
+
+
+def _read_array(place: JoinFolder, path: str, kind: Any, shape: tuple[int, ...]) -> Any:
+    content = np.frombuffer(place.read(path), dtype=np.uint8)
+    if content.nbytes != int(np.prod(shape)) * np.dtype(kind).itemsize:
+        raise place.damaged(path, f"it has {content.nbytes} bytes for {shape[-1]} rows")
+    return content.view(kind).reshape(shape)
+
+
+def _read_table(place: JoinFolder, path: str) -> Any:
+    try:
+        with pa.ipc.open_file(place.read(path)) as file:
+            return file.read_all()
+    except (pa.ArrowException, OSError) as cause:
+        raise place.damaged(path, str(cause)) from cause
+
+
+def _with_routes(seen: Any) -> Any:
+    """Return the keys of `seen` with their routes; earlier versions did not store them."""
+    return seen if ROUTE in seen.column_names else seen.append_column(ROUTE, pa.nulls(seen.num_rows, pa.int64()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Changes:
+    """Flags that changed: for each, the number of its file in `paths`, the place of its row there, and its value."""
+
+    paths: tuple[str, ...]
+    files: Any
+    places: Any
+    values: Any
+
+    def of(self, segment: Segment) -> tuple[Any, Any]:
+        """Return the changes of a segment's rows."""
+        if segment.path not in self.paths:
+            return self.places[:0], self.values[:0]
+        here = (self.files == self.paths.index(segment.path)) & (self.places >= segment.start)
+        here &= self.places < segment.start + len(segment)
+        return self.places[here], self.values[here]
+
+
+def _read_changes(place: JoinFolder, path: str) -> _Changes:
+    table = _read_table(place, path)
+    paths = tuple(json.loads(table.schema.metadata[b"paths"]))
+    files, places, values = (table.column(name).combine_chunks().to_numpy() for name in ("file", "place", "flag"))
+    return _Changes(paths, files, places, values)
+
+
+# -- writing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Attempt:
+    """Writes the files of one attempt of a task; no other attempt uses their names."""
+
+    place: JoinFolder
+    batch: int
+    task: int
+    id: str
+
+    def write(self, ending: str, put: Any) -> StateFile:
+        path = f"{self.batch}-{self.task}-{self.id}-{ending}"
+        return StateFile(path=path, sum=self.place.store.create(self.place.name(path), put))
+
+    def write_table(self, ending: str, table: Any) -> StateFile:
+        return self.write(ending, partial(_put_table, table))
+
+
+def save_state(
+    place: JoinFolder,
+    before: GroupState,
+    state: GroupState,
+    rejects: Sequence[RejectRows] = (),
+    *,
+    watermark: int,
+    keys: HashRange = ALL,
+    task: int = 0,
+) -> tuple[GroupState, dict[str, Any]]:
+    """Write what a batch changed; return the state with its files, and the report for the commit of the batch."""
+    attempt = _Attempt(place, state.batch, task, uuid.uuid4().hex[:12])
+    rejected = save_rejects(place, rejects, state.batch, watermark, task=task, attempt=attempt.id)
+    left, right = (_save_side(attempt, state.side(side), side) for side in SIDES)
     saved = replace(state, left=left, right=right)
-    saved = replace(saved, sums=_collect_sums(place, staging, saved))
-    document = json.dumps(with_checksum(_build_index(place, saved)), separators=(",", ":"))
-    place.places.write(f"{staging}/index.json", lambda stream: stream.write(document.encode()))
-    place.places.place_folder(staging, f"{place.folder}/{place.name(state.batch)}")
-    return saved
+    entry: dict[str, Any] = {
+        "join": place.join,
+        "first": keys.first,
+        "last": keys.last,
+        "batch": state.batch,
+        "clock": [state.clock.left, state.clock.right],
+        **{side: _describe_side(saved.side(side)) for side in SIDES},
+    }
+    return saved, {
+        "join": place.join,
+        "task": task,
+        "batch": state.batch,
+        "state": entry,
+        "counters": {s: _subtract(before.side(s).counters, state.side(s).counters) for s in SIDES},
+        "waited": {s: before.side(s).counters.waiting for s in SIDES},
+        "stats": {s: count_batch(before.side(s).stats, state.side(s).stats) for s in SIDES},
+        "rejects": rejected,
+    }
 
 
-def _save_side(place: GroupFolder, staging: str, state: GroupState, side: Side) -> SideState:
-    mine = state.side(side)
+def _save_side(attempt: _Attempt, mine: SideState, side: Side) -> SideState:
     segments = []
     for number, segment in enumerate(mine.segments):
         if segment.path:
             segments.append(segment)
             continue
-        name = f"{side}.arrow" if number == len(mine.segments) - 1 else f"{side}.{number}.arrow"
-        place.places.write(f"{staging}/{name}", partial(_put_table, _storage_table(segment)))
-        segments.append(replace(segment, path=f"{place.name(state.batch)}/{name}"))
-
-    def save(value: Any, path: str, ending: str, put: Callable[[Any], None]) -> str:
-        """Return the path of a file, which is written unless one of an earlier batch is still valid."""
-        if not value:
-            return ""
-        if path:
-            return path
-        place.places.write(f"{staging}/{side}.{ending}", put)
-        return f"{place.name(state.batch)}/{side}.{ending}"
-
-    def put_flags(stream: Any) -> None:
-        stream.write(np.concatenate(mine.flags).tobytes())
-
-    def put_sessions(stream: Any) -> None:
-        stream.write(np.concatenate(mine.sessions or (), axis=1).tobytes())
-
-    return replace(
+        ending = f"{side}.arrow" if number == len(mine.segments) - 1 else f"{side}.{number}.arrow"
+        file = attempt.write_table(ending, _storage_table(segment))
+        segments.append(replace(segment, path=file.path, sum=file.sum))
+    session, seen = mine.session_file, mine.seen_file
+    if mine.sessions and session is None:
+        content = np.ascontiguousarray(np.concatenate(mine.sessions, axis=1))
+        session = attempt.write(f"{side}.sessions", lambda stream: stream.write(content.tobytes()))
+    if mine.seen is not None and seen is None:
+        seen = attempt.write_table(f"{side}.seen", mine.seen)
+    saved = replace(
         mine,
         segments=tuple(segments),
-        flags_path=save(mine.flags, mine.flags_path, "flags", put_flags),
-        sessions_path=save(mine.sessions, mine.sessions_path, "sessions", put_sessions),
-        seen_path=save(mine.seen is not None, mine.seen_path, "seen", partial(_put_table, mine.seen)),
+        session_file=session if mine.sessions else None,
+        seen_file=seen if mine.seen is not None else None,
     )
+    return replace(saved, flag_files=_save_flags(attempt, saved, side), stored=saved.flags)
 
 
-def _collect_sums(place: GroupFolder, staging: str, state: GroupState) -> dict[str, str]:
-    """Return the checksums of all files of a state; files of earlier versions have none."""
-    own = f"{place.name(state.batch)}/"
-    sums = {}
-    sides = (state.left, state.right)
-    paths = [s.path for side in sides for s in side.segments]
-    paths += [path for side in sides for path in (side.flags_path, side.sessions_path, side.seen_path) if path]
-    for path in paths:
-        if path.startswith(own):
-            sums[path] = checksum(place.places.read(f"{staging}/{path.removeprefix(own)}"))
-        elif path in state.sums:
-            sums[path] = state.sums[path]
-    return sums
+def _save_flags(attempt: _Attempt, mine: SideState, side: Side) -> tuple[StateFile, ...]:
+    """Write the flags that differ from the stored ones, and merge files of few flags."""
+    if not any(len(flags) for flags in mine.flags):
+        return ()
+    changes = [_find_changes(s, f, old) for s, f, old in zip(mine.segments, mine.flags, mine.stored, strict=True)]
+    count = sum(len(places) for _, places, _ in changes)
+    if not count:
+        return mine.flag_files
+    kept: tuple[StateFile, ...] = mine.flag_files
+    if len(kept) >= MAX_FLAG_FILES:
+        first = find_merge_start([*(file.count for file in kept), count])
+        older = [_read_changes(attempt.place, file.path) for file in kept[first:]]
+        earlier = [(s.path, *old.of(s)) for old in older for s in mine.segments]
+        changes, kept = [*earlier, *changes], kept[:first]
+    table = _changes_table(changes)
+    file = attempt.write_table(f"{side}.flags", table)
+    return (*kept, replace(file, count=table.num_rows))
+
+
+def _find_changes(segment: Segment, flags: Flags, stored: Flags | None) -> tuple[str, Any, Any]:
+    places = np.flatnonzero(flags if stored is None else flags != stored)
+    return segment.path, places + segment.start, flags[places]
+
+
+def _changes_table(changes: Sequence[tuple[str, Any, Any]]) -> Any:
+    """Return changes as a table; the last one of a row counts."""
+    paths = list(dict.fromkeys(path for path, places, _ in changes if len(places)))
+    numbers = {path: number for number, path in enumerate(paths)}
+    files = np.concatenate([np.full(len(p), numbers.get(path, 0), dtype=np.int32) for path, p, _ in changes])
+    places = np.concatenate([p for _, p, _ in changes]).astype(np.int64)
+    values = np.concatenate([v for _, _, v in changes]).astype(np.uint8)
+    _, last = np.unique(((files.astype(np.int64) << 32) | places)[::-1], return_index=True)
+    chosen = len(files) - 1 - last
+    fields = [("file", pa.int32()), ("place", pa.int32()), ("flag", pa.uint8())]
+    schema = pa.schema(fields).with_metadata({b"paths": json.dumps(paths).encode()})
+    columns = [files[chosen], places[chosen].astype(np.int32), values[chosen]]
+    return pa.table([pa.array(column) for column in columns], schema=schema)
 
 
 def _storage_table(segment: Segment) -> Any:
@@ -383,43 +429,53 @@ def _put_table(table: Any, stream: Any) -> None:
         writer.write_table(table)
 
 
-def _build_index(place: GroupFolder, state: GroupState) -> dict[str, Any]:
-    sides = {side: state.side(side) for side in SIDES}
+def _describe_side(mine: SideState) -> dict[str, Any]:
+    def describe(file: StateFile | None) -> dict[str, str] | None:
+        return None if file is None else {"path": file.path, "sum": file.sum}
+
     return {
-        "format": FORMAT,
-        "batch": state.batch,
-        "group": place.group,
-        "clock": [state.clock.left, state.clock.right],
         "segments": [
             {
-                "side": side,
                 "path": s.path,
+                "start": s.start,
                 "rows": len(s),
                 "batch": s.batch,
                 "min": s.least,
                 "max": s.greatest,
                 "bytes": s.bytes,
+                "sum": s.sum,
             }
-            for side, mine in sides.items()
             for s in mine.segments
         ],
-        "flags": {side: mine.flags_path for side, mine in sides.items() if mine.flags_path},
-        "sessions": {side: mine.sessions_path for side, mine in sides.items() if mine.sessions is not None},
-        "seen": {side: mine.seen_path for side, mine in sides.items() if mine.seen_path},
-        "sums": dict(state.sums),
-        "counters": {side: mine.counters.to_dict() for side, mine in sides.items()},
-        "stats": {side: mine.stats.to_dict() for side, mine in sides.items()},
-        "max_times": {side: mine.stats.max_time for side, mine in sides.items()},
+        "flags": [asdict(file) for file in mine.flag_files],
+        "sessions": describe(mine.session_file),
+        "seen": describe(mine.seen_file),
     }
 
 
-def read_waiting(place: GroupFolder, batch: int) -> list[RejectRows]:
-    """Return the rows that wait for a match after a batch; they are lost when the state is dropped."""
-    index = place.places.read_json(f"{place.folder}/{place.name(batch)}/index.json")
-    _check_files(place, index)
+def _subtract(before: Counters, after: Counters) -> dict[str, int]:
+    old = before.to_dict()
+    return {name: value - old[name] for name, value in after.to_dict().items()}
+
+
+_OF_NOW = ("current_size", "current_keys", "current_bytes", "peak_size", "min_time", "max_time", "max_lateness")
+
+
+def count_batch(before: SideStats, after: SideStats) -> dict[str, int | None]:
+    """Return the statistics of a batch: what it added, and sizes and times as they are after it."""
+    old, new = before.to_dict(), after.to_dict()
+    return {name: value if name in _OF_NOW else (value or 0) - (old[name] or 0) for name, value in new.items()}
+
+
+# -- rejected rows
+
+
+def read_waiting(place: JoinFolder, entry: Entry) -> list[RejectRows]:
+    """Return the rows of an entry that wait for a match; they are lost when the state is dropped."""
+    _check_files(place, [entry], range_of_entry(entry))
     waiting = []
     for side in SIDES:
-        mine = _open_side(place, index, side, None)
+        mine = _open_side(place, entry[side], None, has_sessions=False)
         for segment, flags in zip(mine.segments, mine.flags, strict=True):
             # Rows that have matched are in the output already.
             places = np.flatnonzero((flags & (DEAD | MATCHED)) == 0)
@@ -428,12 +484,16 @@ def read_waiting(place: GroupFolder, batch: int) -> list[RejectRows]:
     return waiting
 
 
-def save_rejects(place: GroupFolder, rejects: Sequence[RejectRows], batch: int, watermark: int) -> None:
-    """Write rejected rows, one file for each side that has any."""
+def save_rejects(
+    place: JoinFolder, rejects: Sequence[RejectRows], batch: int, watermark: int, *, task: int, attempt: str
+) -> dict[str, str]:
+    """Write rejected rows, one file for each side that has any; return the files below ``rejects`` with checksums."""
+    files = {}
     for side in SIDES:
         mine = [r for r in rejects if r.side == side]
         if mine:
-            table = reject_table(mine, batch=batch, group=place.group, watermark=watermark)
-            # The name has no random part, so that a repeated batch replaces the file instead of adding one.
-            name = f"rejects/{side}/{batch}-j{place.join}-{place.group}.parquet"
-            place.places.place_file(name, partial(pq.write_table, table, write_page_checksum=True))
+            table = reject_table(mine, batch=batch, group=task, watermark=watermark)
+            name = f"{side}/{batch}-j{place.join}-{task}.{attempt}.parquet"
+            put = partial(pq.write_table, table, write_page_checksum=True)
+            files[name] = place.store.create(f"rejects/{name}", put)
+    return files

@@ -15,8 +15,8 @@ The same values give the same set of rows, in whatever order they arrive.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,13 +53,12 @@ from weft.streams.kernel.working import ActiveSide, SideState, apply_limits, exp
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupState:
-    """The state of a join for one group of keys after a batch; `sums` are the checksums of its files, by path."""
+    """The state of a join for one group of keys, those of a range of hashes, after a batch."""
 
     left: SideState
     right: SideState
     clock: Clock
     batch: int
-    sums: Mapping[str, str] = field(default_factory=dict)
 
     def side(self, side: Side) -> SideState:
         """Return the state of a side."""
@@ -131,7 +130,6 @@ def step(
             right=_finish_side(theirs, len(right)),
             clock=clock,
             batch=batch,
-            sums=state.sums,
         ),
         out=Output(task=task, left=state.left.schema, right=state.right.schema, blocks=tuple(blocks)),
         rejects=(*ours.rejects, *theirs.rejects),
@@ -257,24 +255,28 @@ def _finish_side(working: ActiveSide, came: int) -> SideState:
         seen=admitted.seen,
         counters=counters,
         stats=_update_stats(working, parts, live),
-        flags_path="" if laid or any(working.changed[:-1]) else before.flags_path,
-        sessions_path="" if laid or working.sessions_changed else before.sessions_path,
-        seen_path=before.seen_path if same_seen else "",
+        stored=tuple(part.stored for part in parts),
+        flag_files=before.flag_files,
+        session_file=None if laid or working.sessions_changed else before.session_file,
+        seen_file=before.seen_file if same_seen else None,
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A segment with the flags of its rows and, in a session join, the spans of their sessions."""
+    """A segment with the flags of its rows, the stored ones, and, in a session join, the spans of their sessions."""
 
     segment: Segment
     flags: Flags
     spans: Longs | None
+    stored: Flags | None = None
 
     def keep(self, places: Longs | None) -> _Part:
         """Return some of the rows in order, or all with None."""
         spans = self.spans if places is None or self.spans is None else self.spans[:, places]
-        return _Part(materialize(self.segment, places), self.flags if places is None else self.flags[places], spans)
+        segment = materialize(self.segment, places)
+        flags = self.flags if places is None else self.flags[places]
+        return _Part(segment, flags, spans, self.stored if segment is self.segment else None)
 
 
 def _compact(working: ActiveSide) -> tuple[list[_Part], bool]:
@@ -282,7 +284,9 @@ def _compact(working: ActiveSide) -> tuple[list[_Part], bool]:
     parts: list[_Part] = []
     changed = False
     for number, segment in enumerate(working.parts):
-        part = _Part(segment, working.flags[number], working.sessions[number] if working.sessions else None)
+        spans = working.sessions[number] if working.sessions else None
+        stored = working.before.stored[number] if number < working.fresh else None
+        part = _Part(segment, working.flags[number], spans, stored)
         gone = (part.flags & GONE) != 0
         stay = len(segment) - int(np.count_nonzero(gone))
         if not stay:
@@ -357,16 +361,16 @@ def _drop_repeats(hashes: Longs) -> Longs:
     return hashes[np.append(True, hashes[1:] != hashes[:-1])] if len(hashes) > 1 else hashes
 
 
-def check_size(state: GroupState, left: Arrivals, right: Arrivals, *, groups: int, most: int = MAX_GROUP_BYTES) -> None:
+def check_size(state: GroupState, left: Arrivals, right: Arrivals, *, tasks: int, most: int = MAX_GROUP_BYTES) -> None:
     """Raise W2211 if the state of a group and its new rows are larger than a task may hold."""
     size = left.rows.nbytes + right.rows.nbytes
     size += sum(arrivals.raw.nbytes for arrivals in (left, right) if arrivals.raw is not None)
     size += sum(segment.bytes for side in (state.left, state.right) for segment in side.segments)
     if size > most:
-        suggested = groups * -(-2 * size // most)
+        suggested = tasks * -(-2 * size // most)
         raise KernelProblem(
             "W2211",
             f"a group of keys has {size:,} bytes of state and new rows; the maximum for a task is {most:,}",
-            f"start again with --fresh and SET 'groups' = '{suggested}', or read less in each batch "
-            "('max.files.per.trigger'); if one key has most of the rows, narrow the bound of the join",
+            f"read less in each batch ('max.files.per.trigger'), or SET 'groups' = '{suggested}' or more; "
+            "if one key has most of the rows, narrow the bound of the join",
         )

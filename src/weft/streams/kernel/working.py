@@ -33,13 +33,23 @@ from weft.streams.kernel.spec import (
 Mask = NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFile:
+    """A file of the state with its checksum; `count` is the number of flags in it."""
+
+    path: str
+    sum: str = ""
+    count: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SideState:
     """The state of one side of a group between two batches.
 
     `flags` has an array for each segment; `sessions` too, with the start and the end of the session
     that each row was in after the last batch.  `seen` are the keys by which duplicates are detected, with
-    their times.  A path is empty until its file is written.
+    their times.  `stored` are the flags as the files have them, None for a segment of which no file has any.
+    A file is None until it is written.
     """
 
     schema: Any
@@ -49,9 +59,10 @@ class SideState:
     seen: Any = None
     counters: Counters = field(default_factory=Counters)
     stats: SideStats = field(default_factory=SideStats)
-    flags_path: str = ""
-    sessions_path: str = ""
-    seen_path: str = ""
+    stored: tuple[Flags | None, ...] = ()
+    flag_files: tuple[StateFile, ...] = ()
+    session_file: StateFile | None = None
+    seen_file: StateFile | None = None
 
 
 @dataclass(slots=True, eq=False)

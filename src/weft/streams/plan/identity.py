@@ -19,7 +19,6 @@ from weft.core.frozen import FrozenMap, thaw
 from weft.expr import Expr, Ref, Typed, render
 from weft.expr.ast import map_children
 from weft.redaction import redact
-from weft.streams.kernel.spec import FORMAT
 from weft.streams.plan.kernel_spec import build_layout
 from weft.streams.plan.resolved import Input, KernelStep, StatementPlan, Step, TableInput
 
@@ -39,6 +38,9 @@ _KEEPS: dict[str, Keeps] = {
     "select": "state",
     "sink": "state",
 }
+
+_NO_LONGER = frozenset({"groups", "format"})
+"""Parts in checkpoints of earlier versions on which nothing depends today."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ class Change:
         return self.keeps in ("state", "offsets")
 
 
-def describe_parts(plan: StatementPlan, *, groups: int) -> FrozenMap[str, str]:
+def describe_parts(plan: StatementPlan) -> FrozenMap[str, str]:
     """Return each part of a statement as a string; parts are equal if their strings are."""
     steps = plan.steps
     streams = plan.inputs
@@ -92,8 +94,6 @@ def describe_parts(plan: StatementPlan, *, groups: int) -> FrozenMap[str, str]:
             + " missing "
             + ",".join(s.missing_event_time for s in plan.kernel_steps),
             "dedup": "; ".join(f"{names.of(s)}: {', '.join(s.stream.dedup)}" for s in streams),
-            "groups": str(groups),
-            "format": str(FORMAT),
         }
     )
 
@@ -101,11 +101,11 @@ def describe_parts(plan: StatementPlan, *, groups: int) -> FrozenMap[str, str]:
 def compare_parts(old: Mapping[str, str], new: Mapping[str, str]) -> Change:
     """Return the differences between two sets of parts and how much can be kept.
 
-    >>> compare_parts({"where": "", "groups": "2"}, {"where": "a > 1", "groups": "2"}).keeps
+    >>> compare_parts({"where": "", "emit": "final"}, {"where": "a > 1", "emit": "final"}).keeps
     'state'
     """
     # Older checkpoints contain unredacted addresses, but a secret is not part of the identity.
-    old = {name: redact(text) for name, text in old.items()}
+    old = {name: redact(text) for name, text in old.items() if name not in _NO_LONGER}
     changed = [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
     changes = tuple(_build_change(name, old.get(name, ""), new.get(name, "")) for name in changed)
     order: tuple[Keeps, ...] = ("same", "all", "state", "offsets")  # the worst change decides

@@ -118,7 +118,7 @@ def _machine_error(failure: BaseException, text: str, statement: str) -> WeftErr
         return StreamError(
             f"{statement!r} lost a worker: {lost}",
             code="W2214",
-            help="start the job again: it continues after its last commit; if memory is short, use more 'groups'",
+            help="start the job again: it continues after its last commit; if memory is short, read less in each batch",
         )
     return None
 

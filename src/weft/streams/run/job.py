@@ -97,8 +97,8 @@ def run_statements(
             joined = stages.join(source)  # the kernel with its state, lookups into tables
             selected = stages.select(joined, with_event_time=statement.sink.needs_event_time)
             written = statement.write(stages, selected)  # one Spark job runs all of it
-        counts = statement.read_counts(number)
-        statement.commit(stages, written, counts)  # the ledger balances, the manifest is written
+        reports = statement.collect_reports(number)
+        statement.commit(stages, written, reports)  # the ledger balances, the manifest is written
 
     with ExitStack() as stack:
         statements: list[Statement] = []

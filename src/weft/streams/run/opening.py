@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from weft.core import engine_version
 from weft.core.findings import ErrorCollector
-from weft.core.frozen import FrozenMap
+from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import format_list
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import check_open, is_sealed
@@ -26,15 +26,17 @@ from weft.streams.checkpoint.folder import (
     find_replaced,
     read_job_record,
     record_change,
+    sync_path,
     update_plan,
 )
-from weft.streams.checkpoint.ledger import join_number
 from weft.streams.checkpoint.lock import lock_statement
 from weft.streams.checkpoint.manifest import last_batch, read_manifest
 from weft.streams.checkpoint.offsets import check_offsets
+from weft.streams.checkpoint.old_state import list_state
 from weft.streams.checkpoint.status import plan_facts
-from weft.streams.kernel.spec import NEVER
-from weft.streams.kernel.state_files import GroupFolder, StateStore, read_waiting, save_rejects
+from weft.streams.kernel.spec import MAX_GROUP_BYTES, NEVER, list_files
+from weft.streams.kernel.state_files import JoinFolder, read_waiting, save_rejects
+from weft.streams.kernel.state_store import StateStore
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.identity import Change, compare_parts, describe_parts
 from weft.streams.plan.resolved import JobPlan, StatementPlan
@@ -42,6 +44,7 @@ from weft.streams.run.endpoints import check_sink
 
 Keep = Literal["state", "offsets"]
 _FEW_ROWS = 1_000_000
+_TASK_BYTES = MAX_GROUP_BYTES // 4  # of state; the new rows of a batch come on top
 
 
 def job_folder(job: JobPlan) -> Path:
@@ -82,7 +85,7 @@ def _check_statement(job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Ke
         checkpoint = _find_current(folder, fresh=fresh)
     if checkpoint is None:
         return None
-    change, _ = _compare_plan(job, plan, checkpoint)
+    change = _compare_plan(plan, checkpoint)
     if is_sealed(checkpoint):
         if change.needs_consent:
             check_open(checkpoint, plan.name)
@@ -91,12 +94,9 @@ def _check_statement(job: JobPlan, plan: StatementPlan, *, fresh: bool, keep: Ke
     return None
 
 
-def _compare_plan(job: JobPlan, plan: StatementPlan, checkpoint: Checkpoint) -> tuple[Change, int]:
-    """Return what changed since the checkpoint was created, and the number of groups that the job asks for."""
-    record = read_job_record(checkpoint)
-    # Without a setting the checkpoint decides: the default depends on the cores of the machine.
-    groups = int(job.settings.get("groups") or record.groups)
-    return compare_parts(record.parts, describe_parts(plan, groups=groups)), groups
+def _compare_plan(plan: StatementPlan, checkpoint: Checkpoint) -> Change:
+    """Return what changed since the checkpoint was created."""
+    return compare_parts(read_job_record(checkpoint).parts, describe_parts(plan))
 
 
 def _check_continuable(plan: StatementPlan, checkpoint: Checkpoint, change: Change, keep: Keep | None) -> None:
@@ -121,11 +121,11 @@ def open_checkpoint(
         checkpoint = _find_current(folder, fresh=fresh)
         if checkpoint is None:
             replaces = find_replaced(folder) if fresh else None
-            record = _new_record(job, plan, choose_groups(job, plan, cores))
+            record = _new_record(job, plan, choose_tasks(job, plan, cores))
             checkpoint = create_checkpoint(folder, replace(record, replaces=replaces))
             activate(checkpoint)
         else:
-            checkpoint = _continue(job, plan, checkpoint, keep=keep)
+            checkpoint = _continue(job, plan, checkpoint, cores=cores, keep=keep)
         yield checkpoint
 
 
@@ -134,20 +134,25 @@ def _find_current(folder: Path, *, fresh: bool) -> Checkpoint | None:
     return None if fresh else find_checkpoint(folder)
 
 
-def choose_groups(job: JobPlan, plan: StatementPlan, cores: int) -> int:
-    """Return the number of groups of keys, which is fixed for the life of a checkpoint."""
+def choose_tasks(job: JobPlan, plan: StatementPlan, cores: int, stats: Mapping[str, Any] = EMPTY) -> int:
+    """Return how many tasks share the keys in the next batch: one for each core, more if the state is large."""
     groups = job.settings.get("groups")
-    if groups is not None:
-        return int(groups)
+    most = None if groups is None else int(groups)
     limits = [s.limits.max_state_rows for s in plan.kernel_steps if s.limits.max_state_rows is not None]
-    # A limit on rows applies to each group, so a small limit needs a single group.
-    return 1 if limits and min(limits) < _FEW_ROWS else max(cores, 1)
+    tasks = max(cores, 1)
+    if limits:
+        # A limit on rows applies to each task, so a small limit needs a single one.
+        tasks = 1 if most is None and min(limits) < _FEW_ROWS else tasks
+    else:
+        held = sum(int(side.get("current_bytes") or 0) for side in stats.values())
+        tasks = max(tasks, -(-held // _TASK_BYTES))
+    return tasks if most is None else min(tasks, most)
 
 
-def _new_record(job: JobPlan, plan: StatementPlan, groups: int) -> JobRecord:
+def _new_record(job: JobPlan, plan: StatementPlan, tasks: int) -> JobRecord:
     return JobRecord(
-        groups=groups,
-        parts=describe_parts(plan, groups=groups),
+        groups=tasks,
+        parts=describe_parts(plan),
         plan=_plan_document(job, plan),
         weft=engine_version(),
     )
@@ -158,16 +163,18 @@ def _plan_document(job: JobPlan, plan: StatementPlan) -> FrozenMap[str, Any]:
     return FrozenMap({"text": explain_job(job, plan.name).text, **plan_facts(plan)})
 
 
-def _continue(job: JobPlan, plan: StatementPlan, checkpoint: Checkpoint, *, keep: Keep | None) -> Checkpoint:
+def _continue(
+    job: JobPlan, plan: StatementPlan, checkpoint: Checkpoint, *, cores: int, keep: Keep | None
+) -> Checkpoint:
     check_open(checkpoint, plan.name)
-    change, groups = _compare_plan(job, plan, checkpoint)
+    change = _compare_plan(plan, checkpoint)
     _check_continuable(plan, checkpoint, change, keep)
     if change.keeps == "same":
         update_plan(checkpoint, _plan_document(job, plan))
         return checkpoint
     if change.keeps == "offsets" or (change.keeps == "state" and keep == "offsets"):
-        return _begin_with_offsets(job, plan, checkpoint, groups)
-    record_change(checkpoint, describe_parts(plan, groups=groups), _plan_document(job, plan), keep or "all")
+        return _begin_with_offsets(job, plan, checkpoint, choose_tasks(job, plan, cores))
+    record_change(checkpoint, describe_parts(plan), _plan_document(job, plan), keep or "all")
     return checkpoint
 
 
@@ -175,16 +182,16 @@ def _has_other_inputs(change: Change) -> bool:
     return any(part.part == "inputs" for part in change.parts)
 
 
-def _begin_with_offsets(job: JobPlan, plan: StatementPlan, old: Checkpoint, groups: int) -> Checkpoint:
+def _begin_with_offsets(job: JobPlan, plan: StatementPlan, old: Checkpoint, tasks: int) -> Checkpoint:
     """Create a checkpoint with an empty state whose sources continue at the offsets of the old one."""
     last = last_batch(old)
     before = read_job_record(old)
     # Without a commit the old one has done nothing yet: what it was to replace or to follow is passed on.
     is_unused = last is None
     if last is not None:
-        _check_state(old, last, before.groups)
+        _check_state(old, last)
     record = replace(
-        _new_record(job, plan, groups),
+        _new_record(job, plan, tasks),
         replaces=before.replaces if is_unused else None,
         follows=(before.follows if is_unused else None) or old.name,
         first_batch=before.first_batch if last is None else last + 1,
@@ -204,24 +211,25 @@ def _begin_with_offsets(job: JobPlan, plan: StatementPlan, old: Checkpoint, grou
     return checkpoint
 
 
-def _check_state(checkpoint: Checkpoint, batch: int, groups: int) -> None:
-    """Raise `StreamError` W2202 when the state of a group is missing: its waiting rows would be lost."""
-    # Only joins with state have statistics, and each of their groups writes its state in every batch.
-    sides = read_manifest(checkpoint, batch).stats
-    for join in sorted({join_number(side) for side in sides}):
-        folder = checkpoint.join_state(join) / str(batch)
-        count = len(list(folder.glob("*/index.json")))
-        if count != groups:
-            raise damaged_file(folder, f"it has the state of {count} groups, and batch {batch} wrote {groups}")
+def _check_state(checkpoint: Checkpoint, batch: int) -> None:
+    """Raise `StreamError` W2202 when a file of the state is missing: its waiting rows would be lost."""
+    for entry in list_state(checkpoint, read_manifest(checkpoint, batch)):
+        for name in list_files(entry):
+            path = checkpoint.join_state(entry["join"]) / name
+            if not path.exists():
+                raise damaged_file(path, f"it is missing, and batch {batch} lists it")
 
 
 def save_abandoned(old: Checkpoint, new: Checkpoint, batch: int) -> None:
     """Write the waiting rows of `old` as rejects of `new`."""
     before, after = (StateStore(str(c.root.absolute())) for c in (old, new))
-    for path in sorted(old.state.glob(f"j*/{batch}/*/index.json")):
-        join, group = int(path.parts[-4][1:]), int(path.parts[-2])
-        rows = read_waiting(GroupFolder(before, join, group), batch)
-        save_rejects(GroupFolder(after, join, group), rejects=rows, batch=batch, watermark=NEVER)
+    for number, entry in enumerate(list_state(old, read_manifest(old, batch))):
+        rows = read_waiting(JoinFolder(before, entry["join"]), entry)
+        place = JoinFolder(after, entry["join"])
+        save_rejects(place, rows, batch, NEVER, task=number, attempt=uuid.uuid4().hex[:12])
+    for folder in (*new.rejects.glob("*"), new.rejects, new.root):
+        if folder.is_dir():
+            sync_path(folder)
 
 
 def describe_changes(change: Change, *, with_reasons: bool) -> tuple[str, list[str]]:

@@ -167,7 +167,7 @@ def _redrive_statement(
 def _check_unchanged(plan: StatementPlan, checkpoint: Checkpoint) -> None:
     """Raise `StreamError` W2203 if the statement changed since it wrote its rows."""
     record = read_job_record(checkpoint)
-    change = compare_parts(record.parts, describe_parts(plan, groups=record.groups))
+    change = compare_parts(record.parts, describe_parts(plan))
     if change.keeps in ("same", "all"):
         return
     names, lines = describe_changes(change, with_reasons=False)

@@ -23,12 +23,15 @@ from weft.errors import StreamError
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import to_spark
 from weft.streams.checkpoint.folder import Checkpoint, read_job_record
-from weft.streams.checkpoint.manifest import last_batch, sink_files
+from weft.streams.checkpoint.manifest import Manifest, last_manifest, sink_files
+from weft.streams.checkpoint.old_state import list_state
 from weft.streams.checkpoint.rejects import RejectFile, read_rejects
 from weft.streams.kernel.pairs import arrow_type
+from weft.streams.kernel.ranges import ALL
 from weft.streams.kernel.redrive import find_corrections
 from weft.streams.kernel.spec import JoinTask, Side
-from weft.streams.kernel.state_files import GroupFolder, StateStore, open_group
+from weft.streams.kernel.state_files import JoinFolder, open_state
+from weft.streams.kernel.state_store import StateStore
 from weft.streams.plan.kernel_spec import Child, Layout, build_layout, build_task
 from weft.streams.plan.resolved import Input, JobPlan, KernelStep, StatementPlan
 from weft.streams.spark.batch_frame import batch_frame, read_rows
@@ -62,15 +65,16 @@ def look_up_rejects(
     step = single_join(plan)
     task = build_task(plan, step)
     children = build_layout(plan, step)
-    batch = last_batch(checkpoint)
+    last = last_manifest(checkpoint) or Manifest(batch=-1)
+    place = JoinFolder(StateStore(str(checkpoint.root)), step.number)
+    entries = list_state(checkpoint, last)
+    state = open_state(place, entries, ALL, task, _schema(children.left), _schema(children.right))
     plus: list[Any] = []
     minus: list[Any] = []
     taken: dict[RejectFile, tuple[int, ...]] = {}
     back: Counter[str] = Counter()
     for file, places in rows.items():
         side: Side = "left" if file.side == "left" else "right"
-        place = GroupFolder(StateStore(str(checkpoint.root)), step.number, file.group)
-        state = open_group(place, batch, task, _schema(children.left), _schema(children.right))
         late, times, until = _late_rows(plan, step, side, children, file, places, time_column)
         # With the retractions of the files before this one: a padded row must not be retracted twice.
         done = find_corrections(task, state, side, late, times, before + back, until)

@@ -133,13 +133,13 @@ class Stages:
         if current is None:
             left = stream_rows(self.plan, step, step.left[0], batch, self.moment)
         else:
-            left = left_rows(self.plan, step, current, self.moment)
+            left = left_rows(self.plan, step, current)
         if isinstance(right, Input):
             return left.unionByName(stream_rows(self.plan, step, step.right, batch, self.moment))
-        if self.moment.previous is not None:
+        if not self.moment.is_first:
             return left  # the table is in the state since the first batch
         table = table_slots(right, self.tables[right.number]())
-        return left.unionByName(table_rows(self.plan, step, table, self.moment))
+        return left.unionByName(table_rows(self.plan, step, table))
 
     def _begun(self, number: int, batch: DataFrame) -> DataFrame:
         source = self.plan.source(number)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from pyspark import Accumulator
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -20,10 +21,10 @@ from weft.core.crash import crash_point
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
-from weft.io.spark.session import JVM_GONE
+from weft.io.spark.session import JVM_GONE, count_cores
 from weft.streams.checkpoint.commit import commit_batch, decide_heartbeat, finish_moves, is_sealed, seal
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, read_job_record
-from weft.streams.checkpoint.ledger import GroupIndex, read_indexes
+from weft.streams.checkpoint.ledger import TaskReport, select_reports
 from weft.streams.checkpoint.manifest import (
     Manifest,
     last_manifest,
@@ -33,6 +34,7 @@ from weft.streams.checkpoint.manifest import (
     with_aliases,
 )
 from weft.streams.checkpoint.offsets import add_source, check_reading, count_sources, describe_reading, drop_unplanned
+from weft.streams.checkpoint.old_state import list_state
 from weft.streams.checkpoint.recover import recover
 from weft.streams.checkpoint.status import source_sides
 from weft.streams.kernel.spec import KernelProblem
@@ -41,10 +43,11 @@ from weft.streams.plan.kernel_spec import build_task
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.endpoints import Reader, Sink, Written
 from weft.streams.run.failing import explain_failure
+from weft.streams.run.opening import choose_tasks
 from weft.streams.run.report import Listener, QueryReport, batch_report, join_reports, source_names
 from weft.streams.run.stages import Stages
 from weft.streams.spark.files import csv_reader
-from weft.streams.spark.kernel_stage import BatchContext, ShippedJoin, empty_batch, ship_join
+from weft.streams.spark.kernel_stage import BatchContext, ReportsParam, ShippedJoin, empty_batch, ship_join
 
 Mode = Literal["final", "available", "continuous"]
 _LOOK = 0.2  # seconds between two looks at a query or a request to stop
@@ -92,13 +95,15 @@ class Statement:
     record: JobRecord
     sink: Sink
     before: Manifest | None
-    joins: Mapping[int, ShippedJoin]
+    reports: Accumulator[list[dict[str, Any]]]
     tables: Mapping[int, Callable[[], DataFrame]]
     places: tuple[str, ...]
     query: StreamingQuery | None = None
     error: Exception | None = None
     stopping: bool = False
     busy: threading.Lock = field(default_factory=threading.Lock)
+    tasks: int = 0
+    joins: Mapping[int, ShippedJoin] = EMPTY
 
     @classmethod
     def open(cls, running: RunContext, plan: StatementPlan, checkpoint: Checkpoint) -> Statement:
@@ -113,7 +118,7 @@ class Statement:
             record=record,
             sink=sink,
             before=_read_last(plan, checkpoint),
-            joins={s.number: ship_join(build_task(plan, s, groups=record.groups)) for s in plan.kernel_steps},
+            reports=running.spark.sparkContext.accumulator([], ReportsParam()),
             tables={} if is_sealed(checkpoint) else running.reader.tables(plan, checkpoint),
             places=running.reader.places(plan),
         )
@@ -241,6 +246,8 @@ class Statement:
             final=final,
         )
         crash_point("stream_heartbeat")
+        self._share_keys()
+        self.reports.value.clear()
         return Stages(
             plan=self.plan,
             joins=self.joins,
@@ -248,14 +255,24 @@ class Statement:
             heartbeat=heartbeat,
             moment=BatchContext(
                 batch=number,
-                previous=None if self.before is None else self.before.batch,
+                state=() if self.before is None else list_state(self.checkpoint, self.before),
+                is_first=self.before is None,
                 watermark=heartbeat.watermark,
                 wall_clock=heartbeat.wall_clock,
                 root=str(self.checkpoint.root.absolute()),
-                groups=self.record.groups,
+                tasks=self.tasks,
+                reports=self.reports,
             ),
             began=began,
         )
+
+    def _share_keys(self) -> None:
+        """Choose the number of tasks of the next batch; more of them share the keys when the state has grown."""
+        stats = EMPTY if self.before is None else self.before.stats
+        tasks = choose_tasks(self.running.job, self.plan, count_cores(self.running.spark), stats)
+        if tasks != self.tasks:
+            self.tasks = tasks
+            self.joins = {s.number: ship_join(build_task(self.plan, s, groups=tasks)) for s in self.plan.kernel_steps}
 
     def _idle(self) -> FrozenMap[str, Any]:
         """Return the sides that the watermark ignores, with the start of their idle time."""
@@ -276,20 +293,20 @@ class Statement:
         keep_empty = stages.heartbeat.final and nothing_yet
         return self.sink.write(selected, stages.moment.batch, keep_empty=keep_empty)
 
-    def read_counts(self, number: int) -> tuple[GroupIndex, ...]:
-        """Return the counts of the kernel for each group after a batch."""
+    def collect_reports(self, number: int) -> tuple[TaskReport, ...]:
+        """Return what each task of the batch reported."""
         crash_point("stream_kernel")
         crash_point("stream_staged")
         joins = [s.number for s in self.plan.kernel_steps]
-        return read_indexes(self.checkpoint, number, joins, self.record.groups)
+        return select_reports(self.checkpoint, number, joins, self.tasks, self.reports.value)
 
-    def commit(self, stages: Stages, written: Written, counts: tuple[GroupIndex, ...]) -> None:
+    def commit(self, stages: Stages, written: Written, reports: tuple[TaskReport, ...]) -> None:
         """Check the ledger, commit the batch and report it."""
         number, final = stages.moment.batch, stages.heartbeat.final
         manifest = commit_batch(
             self.checkpoint,
             number,
-            counts,
+            reports,
             written.moves,
             before=self.before,
             heartbeat=stages.heartbeat,

@@ -1,4 +1,4 @@
-"""A join with state inside a batch: rows to groups, groups to workers, joined rows back.
+"""A join with state inside a batch: rows to tasks, joined rows back.
 
 One query reads all streams of a statement, packed into one frame::
 
@@ -8,9 +8,9 @@ One query reads all streams of a statement, packed into one frame::
 
 ::
 
-    rows of both sides + a tick for each group
-      -> group, side, hash of the keys, time, raw, left_.., right_..
-      -> one partition a group -> the kernel -> kind, time, left {..}, right {..}
+    rows of both sides + a tick for each task
+      -> route, side, hash of the keys, time, raw, left_.., right_..
+      -> one partition a task -> the kernel -> kind, time, left {..}, right {..}
       -> flat columns, one for each slot
 
 The kernel is sent to workers by value, because they need no Weft.  Pickling and loading it costs more than a small
@@ -22,13 +22,13 @@ from __future__ import annotations
 import hashlib
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from types import ModuleType
 from typing import Any
 
-from pyspark import cloudpickle
+from pyspark import Accumulator, AccumulatorParam, cloudpickle
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 
@@ -38,12 +38,14 @@ import weft.errors
 import weft.expr
 import weft.redaction
 import weft.streams.kernel
+from weft.core.frozen import thaw
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import cast_to, to_spark
-from weft.joins.spark.sides import balanced_group
+from weft.joins.spark.sides import balanced_number
 from weft.streams.kernel import arrow_task as worker
 from weft.streams.kernel.arrow_task import arrow_task
-from weft.streams.kernel.spec import NEVER, Clock, JoinTask
+from weft.streams.kernel.ranges import range_of
+from weft.streams.kernel.spec import NEVER, Clock, Entry, JoinTask
 from weft.streams.plan.kernel_spec import Child, Layout, build_layout
 from weft.streams.plan.resolved import Input, KernelStep, Slot, StatementPlan
 from weft.streams.spark.readable import RAW, TIME, column_name
@@ -74,9 +76,27 @@ def ship_join(task: JoinTask) -> ShippedJoin:
     return ShippedJoin(task, payload, hashlib.sha256(payload).hexdigest())
 
 
-def worker_task(join: ShippedJoin, clock: Clock, **named: Any) -> Callable[[Iterable[Any]], Iterator[Any]]:
+class ReportsParam(AccumulatorParam[list[dict[str, Any]]]):
+    """Collects the reports of tasks on the driver; Spark adds those of an attempt when it has succeeded."""
+
+    def zero(self, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return no reports."""
+        return value[:0]
+
+    def addInPlace(self, value1: list[dict[str, Any]], value2: list[dict[str, Any]]) -> list[dict[str, Any]]:  # noqa: N802
+        """Add reports to others."""
+        value1.extend(value2)
+        return value1
+
+
+def worker_task(
+    join: ShippedJoin, clock: Clock, reports: Accumulator[list[dict[str, Any]]], **named: Any
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Return the function for ``mapInArrow``; `named` is what `weft.streams.kernel.arrow_task` takes for a batch."""
     payload, name, left, right = join.payload, join.name, clock.left, clock.right
+
+    def report(written: dict[str, Any]) -> None:
+        reports.add([written])
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         kept: Any = sys.modules.setdefault(_BUILT, ModuleType(_BUILT))
@@ -84,7 +104,7 @@ def worker_task(join: ShippedJoin, clock: Clock, **named: Any) -> Callable[[Iter
         if not hasattr(kept, name):
             setattr(kept, name, pickle.loads(payload))  # noqa: S301  # made by our own driver
         make, clock_of, task = getattr(kept, name)
-        yield from make(task, clock_of(left=left, right=right), **named)(batches)
+        yield from make(task, clock_of(left=left, right=right), report=report, **named)(batches)
 
     return run
 
@@ -152,14 +172,16 @@ _SIDES = ("left", "right")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchContext:
-    """The parameters of a batch: its number, the previous batch, watermark and wall clock."""
+    """The parameters of a batch: its number, the state before it, watermark and wall clock, and where tasks report."""
 
     batch: int
-    previous: int | None
+    state: Sequence[Entry]
     watermark: int | None
     wall_clock: int
     root: str
-    groups: int
+    tasks: int
+    reports: Accumulator[list[dict[str, Any]]]
+    is_first: bool
 
 
 def kernel_stage(
@@ -170,16 +192,20 @@ def kernel_stage(
     work = worker_task(
         join,
         clock,
+        moment.reports,
         root=moment.root,
         batch=moment.batch,
-        previous=moment.previous,
+        # Plain dicts: workers need no Weft.
+        state=[thaw(entry) for entry in moment.state if entry["join"] == step.number],
         watermark=NEVER if moment.watermark is None else moment.watermark,
         wall_clock=moment.wall_clock,
-        groups=moment.groups,
+        tasks=moment.tasks,
     )
-    ticking = rows.unionByName(_group_ticks(rows, moment.groups))
-    # A number of partitions that is given is not changed by adaptive execution: one partition for each group.
-    joined = ticking.repartition(moment.groups, worker.GROUP).mapInArrow(work, result_type(join.task, children))
+    F: Any = functions_of(rows)
+    ticking = rows.unionByName(_task_ticks(rows, moment.tasks))
+    # A number of partitions that is given is not changed by adaptive execution: one partition for each task.
+    routed = ticking.repartition(moment.tasks, balanced_number(F, _task_of(F, moment.tasks), moment.tasks))
+    joined = routed.mapInArrow(work, result_type(join.task, children))
     return flatten(plan, join.task, joined, children)
 
 
@@ -198,8 +224,8 @@ def two_stream_rows(plan: StatementPlan, step: KernelStep, batch: DataFrame, mom
     hashed = F.when(usable & ours, sides["left"].hashed).when(usable & ~ours, sides["right"].hashed)
     whole = F.when(ours, sides["left"].whole).otherwise(sides["right"].whole)
     return kept.select(
-        # Rows without a hash match nothing; the hash of all their values spreads them over the groups.
-        balanced_group(F, F.coalesce(hashed, F.xxhash64(whole, F.col(RAW))), moment.groups).alias(worker.GROUP),
+        # Rows without a hash match nothing; the hash of all their values spreads them over the tasks.
+        F.coalesce(hashed, F.xxhash64(whole, F.col(RAW))).alias(worker.ROUTE),
         F.when(ours, F.lit(0)).otherwise(F.lit(1)).cast("tinyint").alias(worker.SIDE),
         hashed.alias(worker.HASH),
         F.col(TIME).alias(worker.TIME),
@@ -217,23 +243,23 @@ def stream_rows(
     side = "right" if number == step.right else "left"
     kept = batch.filter(F.col(INPUT) == F.lit(number))
     column = _column_reader(F, step, number, moment)
-    return _side_rows(F, kept, plan, step, side, column, F.col(TIME), F.col(RAW), moment)
+    return _side_rows(F, kept, plan, step, side, column, F.col(TIME), F.col(RAW))
 
 
-def left_rows(plan: StatementPlan, step: KernelStep, rows: DataFrame, moment: BatchContext) -> DataFrame:
+def left_rows(plan: StatementPlan, step: KernelStep, rows: DataFrame) -> DataFrame:
     """Return rows of an earlier stage as the left side of a join."""
     F: Any = functions_of(rows)
     time = F.lit(None).cast("bigint") if step.axis is None else F.col(slot_name(step.axis[0]))
     raw = F.col(FLAT_RAW) if FLAT_RAW in rows.columns else F.lit(None).cast("string")
-    return _side_rows(F, rows, plan, step, "left", lambda slot: F.col(slot_name(slot)), time, raw, moment)
+    return _side_rows(F, rows, plan, step, "left", lambda slot: F.col(slot_name(slot)), time, raw)
 
 
-def table_rows(plan: StatementPlan, step: KernelStep, table: DataFrame, moment: BatchContext) -> DataFrame:
+def table_rows(plan: StatementPlan, step: KernelStep, table: DataFrame) -> DataFrame:
     """Return the rows of a table, whose columns are named by their slots, as the right side of a join."""
     F: Any = functions_of(table)
     # A table has no time; any value will do, because such a join has no axis.
     time, raw = F.lit(0).cast("bigint"), F.lit(None).cast("string")
-    return _side_rows(F, table, plan, step, "right", lambda slot: F.col(slot_name(slot)), time, raw, moment)
+    return _side_rows(F, table, plan, step, "right", lambda slot: F.col(slot_name(slot)), time, raw)
 
 
 def unpack(source: Input, batch: DataFrame) -> DataFrame:
@@ -276,17 +302,15 @@ def _side_rows(
     column: Callable[[Slot], Column],
     time: Column,
     raw: Column,
-    moment: BatchContext,
 ) -> DataFrame:
     children = build_layout(plan, step)
     built = _build_side(F, step, children, side, column)
     other = children.right if side == "left" else children.left
     nothing = {c.name: F.lit(None).cast(to_spark(c.dtype)) for c in other}
     hashed = F.when(raw.isNull(), built.hashed)
-    spread = F.coalesce(hashed, F.xxhash64(built.whole, raw))
     left, right = (built.values, nothing) if side == "left" else (nothing, built.values)
     return frame.select(
-        balanced_group(F, spread, moment.groups).alias(worker.GROUP),
+        F.coalesce(hashed, F.xxhash64(built.whole, raw)).alias(worker.ROUTE),
         F.lit(_SIDES.index(side)).cast("tinyint").alias(worker.SIDE),
         hashed.alias(worker.HASH),
         time.alias(worker.TIME),
@@ -307,14 +331,22 @@ def _column_reader(F: Any, step: KernelStep, number: int, moment: BatchContext) 
     return column
 
 
-def _group_ticks(rows: DataFrame, groups: int) -> DataFrame:
-    """Return one row for each group, so that rows expire in groups without new rows too."""
+def _task_of(F: Any, tasks: int) -> Column:
+    """Return the task of a row, as `weft.streams.kernel.ranges.find_tasks` computes it."""
+    upper = F.shiftright(F.col(worker.ROUTE), 32) + F.lit(2**31)
+    task: Column = F.shiftright(upper * F.lit(tasks), 32).cast("int")
+    return task
+
+
+def _task_ticks(rows: DataFrame, tasks: int) -> DataFrame:
+    """Return one row for each task, so that rows expire in tasks without new rows too."""
     F: Any = functions_of(rows)
     session: SparkSession = rows.sparkSession
     types = {f.name: f.dataType for f in rows.schema.fields}
     nothing = [F.lit(None).cast(types[n]).alias(n) for n in rows.columns[2:]]
-    return session.range(0, groups, 1, 1).select(
-        balanced_group(F, F.col("id"), groups).alias(worker.GROUP),
+    firsts = F.array(*(F.lit(range_of(number, tasks).first) for number in range(tasks)))
+    return session.range(0, tasks, 1, 1).select(
+        F.element_at(firsts, F.col("id").cast("int") + F.lit(1)).alias(worker.ROUTE),
         F.lit(worker.TICK).cast("tinyint").alias(worker.SIDE),
         *nothing,
     )
