@@ -92,6 +92,7 @@ LATE: dict[str, frozenset[str]] = {
     "weft.io.spark.files": frozenset({"pyarrow.parquet"}),
     "weft.io.spark.database": frozenset({"psycopg"}),
     "weft.pipelines.run.tables": frozenset({"psycopg", "weft.io.spark.catalog_table"}),
+    "weft.pipelines.run.on_worker": frozenset({COMPUTED}),  # packages that a worker may not have
     "weft.cli.commands.doctor": frozenset({COMPUTED}),  # packages that may be missing
 }
 HOOKS: dict[str, frozenset[str]] = {"weft.joins.resolve.join": frozenset({"JoinSpec._resolver"})}

@@ -19,6 +19,7 @@ from weft.pipelines.plan.explain import PlanReport
 from weft.pipelines.plan.failures import Failure
 from weft.pipelines.plan.impact import ConflictReport
 from weft.pipelines.plan.resolver.rules import ResolverDiagnostic
+from weft.pipelines.run.cluster import WorkerReport
 from weft.pipelines.run.report import RecordedOutput, RerunReport, RunReport
 from weft.pipelines.scenarios.reports import ScenarioResult
 from weft.pipelines.store.records import OperationRecord, ResolverSnapshot, RunRecord
@@ -109,7 +110,7 @@ _DATA: Mapping[str, tuple[Schema, ...]] = {
         _form(name=str, versions=_list(_VERSION)),
         _form(name=str, version=int, status=str),
     ),
-    "doctor": (_form(checks=list[Check]),),
+    "doctor": (_form(checks=list[Check], workers=list[WorkerReport]),),
     "explain": (_form(code=str, title=str, text=str), _form(codes=Anything)),
     "schema": (_form(files=Texts), _form(kind=str, schema=Anything)),
     "stream": (

@@ -32,6 +32,7 @@ from weft.cli.main import run_command
 root, *words = sys.argv[1:]
 with (pathlib.Path(root) / "doctor.txt").open("w") as file, contextlib.redirect_stdout(file):
     run_command(["-C", root, "doctor"])
+    run_command(["-C", root, "doctor", "--cluster"])
 sys.exit(run_command(["-C", root, *words]))
 """
 
@@ -127,6 +128,10 @@ def test_a_cluster_gives_the_same_rows(tmp_path: Path, here: list[tuple[Any, ...
     checks = (root / "doctor.txt").read_text()
     assert f"{master} is available" in checks
     assert re.search(rf"ok  workers +Python {re.escape(platform.python_version())} with numpy", checks), checks
+    # Both workers are of this machine, and each is an executor with a folder of its own.
+    asked = re.findall(r"ok  worker +\S+ \(executor (\d)\): Python ", checks)
+    assert sorted(asked) == ["0", "1"], checks
+    assert f"{root / 'out'} is the same folder on all workers" in checks
     joins = counts(json.loads(ran.stdout)["data"]["operations"])[0]["joins"]
     assert joins == [{"alias": "fx", "matched": 10, "unmatched": 0, "multiple": 0}]
     assert written(root, spark) == here

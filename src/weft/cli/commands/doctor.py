@@ -41,6 +41,7 @@ from weft.redaction import redact
 if TYPE_CHECKING:
     from weft.io.options import SparkSettings
     from weft.pipelines.model.workspace import Workspace
+    from weft.pipelines.run.cluster import WorkerReport
 
 NEEDED_JAVA = 17
 _TIMEOUT = 5.0
@@ -54,6 +55,9 @@ def doctor(
     fast_start: Annotated[
         bool, Option("--fast-start", help="Write an archive of Spark's classes, from which sessions start faster.")
     ] = False,
+    cluster: Annotated[
+        bool, Option("--cluster", help="Run a small job that asks every worker what it has and reaches.")
+    ] = False,
 ) -> Envelope:
     """Check that this machine can run the workspace. Says what to type for everything that is missing."""
     call = get_call(context)
@@ -61,7 +65,8 @@ def doctor(
     if fast_start and java.ok:
         make_archive(java.found, is_quiet=call.quiet or call.json)
     checks = [check_python(), java, *check_packages(), check_spark(), check_start(java.found), check_time_zone()]
-    checks += _check_workspace(call, upgrade=upgrade_store)
+    reports: list[WorkerReport] | None = [] if cluster else None
+    checks += _check_workspace(call, upgrade=upgrade_store, reports=reports)
     width = max(len(check.name) for check in checks)
     lines = []
     for check in checks:
@@ -70,7 +75,10 @@ def doctor(
             lines.append(f"    {'':<{width}}  {check.help}")
     return Envelope(
         command="doctor",
-        data={"checks": [check.to_dict() for check in checks]},
+        data={
+            "checks": [check.to_dict() for check in checks],
+            "workers": [report.to_dict() for report in reports or ()],
+        },
         text="\n".join(lines),
         exit_code=OK if all(check.ok for check in checks) else FAILED,
     )
@@ -160,11 +168,40 @@ def check_workers(call: Call, workspace: Workspace | None) -> Check:
     return Check("workers", ok=True, found=str(answer))
 
 
-def _check_workspace(call: Call, *, upgrade: bool) -> Iterator[Check]:
+def survey_cluster(call: Call, workspace: Workspace | None, reports: list[WorkerReport]) -> Iterator[Check]:
+    """Run a job that asks every worker what it has and reaches, add the answers to `reports`, and check them."""
+    from weft.cli.cluster import check_survey, list_places
+    from weft.io.options import SparkSettings
+    from weft.io.spark.session import session_for
+    from weft.pipelines.run.cluster import survey_workers
+
+    settings = SparkSettings() if workspace is None else workspace.settings.spark
+    places, unread = ((), ()) if workspace is None else list_places(workspace)
+    yield from unread
+    try:
+        root = call.start if workspace is None else workspace.root
+        with call.waiting("asking the workers"), session_for(settings, root, spark=call.spark) as session:
+            survey = survey_workers(session, places)
+    except WeftError as error:
+        yield Check("workers", ok=False, found=f"{error.code}: {error.message}", help=error.help)
+        return
+    reports += survey.workers
+    yield from check_survey(survey, places)
+
+
+def _check_workers(call: Call, workspace: Workspace | None, reports: list[WorkerReport] | None) -> Iterator[Check]:
+    if reports is None:
+        yield check_workers(call, workspace)
+    else:
+        yield from survey_cluster(call, workspace, reports)
+
+
+def _check_workspace(call: Call, *, upgrade: bool, reports: list[WorkerReport] | None) -> Iterator[Check]:
     try:
         loaded = call.load()
     except WeftError as error:
-        yield from (*check_extras(None), check_memory({}), *check_disk(call.start, {}), check_workers(call, None))
+        yield from (*check_extras(None), check_memory({}), *check_disk(call.start, {}))
+        yield from _check_workers(call, None, reports)
         yield Check("workspace", ok=True, found=f"none: {error.message}")
         return
     workspace = loaded.workspace
@@ -183,7 +220,7 @@ def _check_workspace(call: Call, *, upgrade: bool) -> Iterator[Check]:
         yield cluster
         if not cluster.ok:  # the check of its workers would only wait for it
             return
-    yield check_workers(call, workspace)
+    yield from _check_workers(call, workspace, reports)
 
 
 def check_store(workspace: Workspace, *, upgrade: bool) -> Check:

@@ -61,7 +61,7 @@ def local_workers(python: str) -> WorkerPython:
         # The last line of a traceback is the error.
         reason = next(reversed(ran.stderr.strip().splitlines()), "it printed nothing")
         return _unable(python, f"{python} is not a working Python: {reason}")
-    return _check(f"Python {answer['python']} at {python}", answer["python"], answer["packages"])
+    return check_python(f"Python {answer['python']} at {python}", answer["python"], answer["packages"])
 
 
 def session_workers(session: Session) -> WorkerPython:
@@ -83,13 +83,14 @@ def session_workers(session: Session) -> WorkerPython:
         with session.tagged(_TAG):
             row = session.spark.range(1).mapInArrow(ask, "p string, n string, a string").collect()[0]
     except Exception as failure:  # noqa: BLE001  # any failure is the result of the check
-        return _failed(failure)
+        return explain_worker_failure(failure)
     finally:
         limit.cancel()
-    return _check(f"Python {row['p']}", row["p"], {"numpy": row["n"], "pyarrow": row["a"]})
+    return check_python(f"Python {row['p']}", row["p"], {"numpy": row["n"], "pyarrow": row["a"]})
 
 
-def _failed(failure: Exception) -> WorkerPython:
+def explain_worker_failure(failure: Exception, seconds: float = _SECONDS) -> WorkerPython:
+    """Return why no worker answered a question, and what to type."""
     if isinstance(failure, WeftError):
         return WorkerPython("", problem=failure.message, help=failure.help)
     known = diagnose_worker(str(failure))
@@ -98,12 +99,13 @@ def _failed(failure: Exception) -> WorkerPython:
     reason = str(failure).strip().splitlines()[0] if str(failure).strip() else type(failure).__name__
     return WorkerPython(
         "",
-        problem=f"no worker ran a task within {_SECONDS:.0f} seconds: {reason}",
+        problem=f"no worker ran a task within {seconds:.0f} seconds: {reason}",
         help="check that the cluster has a free core and memory for an executor",
     )
 
 
-def _check(name: str, version: str, packages: Mapping[str, str | None]) -> WorkerPython:
+def check_python(name: str, version: str, packages: Mapping[str, str | None]) -> WorkerPython:
+    """Return what a Python has, with the problem that keeps it from running kernels."""
     has = {package: release for package, release in packages.items() if release is not None}
     missing = [package for package in WORKERS_NEED if package not in has]
     old = [p for p, oldest in WORKERS_NEED.items() if p in has and parse_release(has[p]) < parse_release(oldest)]
