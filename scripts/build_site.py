@@ -1,6 +1,6 @@
 """Build the documentation site: ``python scripts/build_site.py [FOLDER]``, by default into ``site/``.
 
-The pages are those of ``docs/`` and a few of the project's root.  They are copied, adapted to the generator and built
+The pages are those of ``docs/``, its notebooks, and a few of the project's root.  They are copied, adapted to the generator and built
 from the copy, so that the files in the repository read well without a generator too.  No network is used.
 """
 
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from notebooks import page_of, write_page
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
@@ -38,14 +39,23 @@ def read_settings() -> dict[str, Any]:
 
 
 def source(page: str) -> Path:
-    """Return the file of a page: below docs/, or one of those beside it."""
-    return ROOT / page if page in BESIDES else ROOT / "docs" / page
+    """Return the file of a page: Markdown or a notebook below docs/, or one of those beside it."""
+    if page in BESIDES:
+        return ROOT / page
+    notebook = (ROOT / "docs" / page).with_suffix(".ipynb")
+    return notebook if notebook.exists() else ROOT / "docs" / page
+
+
+def read_page(page: str) -> str:
+    """Return the text of a page; that of a notebook has the outputs that are stored in it."""
+    file = source(page)
+    return write_page(file) if file.suffix == ".ipynb" else file.read_text(encoding="utf-8")
 
 
 def pages() -> list[str]:
     """Return every page of the site, as a path below its root."""
     docs = ROOT / "docs"
-    own = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
+    own = [page_of(path.relative_to(docs).as_posix()) for path in docs.rglob("*") if path.suffix in (".md", ".ipynb")]
     return sorted([*own, *BESIDES])
 
 
@@ -67,17 +77,18 @@ def expand_nav(entries: list[Any]) -> Nav:
 
 def list_folder(folder: str) -> list[str]:
     """Return the pages of a folder: its index, the pages that the index links to, in that order, then the others."""
-    names = sorted(path.name for path in (ROOT / "docs" / folder).glob("*.md"))
+    paths = (ROOT / "docs" / folder).glob("*")
+    names = sorted(page_of(path.name) for path in paths if path.suffix in (".md", ".ipynb"))
     if "index.md" in names:
-        text = (ROOT / "docs" / folder / "index.md").read_text(encoding="utf-8")
-        linked = ["index.md", *(m["path"] for m in _LINK.finditer(text))]
+        text = read_page(folder + "index.md")
+        linked = ["index.md", *(page_of(m["path"]) for m in _LINK.finditer(text))]
         names.sort(key=lambda name: linked.index(name) if name in linked else len(linked))
     return [folder + name for name in names]
 
 
 def title_of(page: str) -> str:
     """Return the first heading of a page."""
-    found = _HEADING.search(source(page).read_text(encoding="utf-8"))
+    found = _HEADING.search(read_page(page))
     if found is None:
         raise SystemExit(f"{source(page)} has no heading: start it with `# Title`")
     return found["title"].replace("`", "").replace("..:", ":")
@@ -113,6 +124,8 @@ def _move_links(page: str, text: str) -> str:
         if not target.is_relative_to(ROOT):
             return link[0]
         name = target.relative_to(ROOT).as_posix().removeprefix("docs/")
+        if target.suffix == ".ipynb":
+            name = page_of(name)
         return link["before"] + os.path.relpath(name, Path(page).parent) + link["after"]
 
     return _LINK.sub(move, text)
@@ -161,7 +174,7 @@ def linked_files() -> set[str]:
     """Return the files outside docs/ that pages link to or show, which are no pages: pictures, a Dockerfile."""
     found = set()
     for page in pages():
-        for link in _LINK.finditer(source(page).read_text(encoding="utf-8")):
+        for link in _LINK.finditer(read_page(page)):
             target = (source(page).parent / link["path"]).resolve()
             if target.is_file() and target.is_relative_to(ROOT) and target.suffix != ".md":
                 found.add(target.relative_to(ROOT).as_posix())
@@ -176,7 +189,7 @@ def write_sources(folder: Path) -> Path:
         (docs / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, docs / name)
     for page in pages():
-        (docs / page).write_text(adapt(page, source(page).read_text(encoding="utf-8")), encoding="utf-8")
+        (docs / page).write_text(adapt(page, read_page(page)), encoding="utf-8")
     settings = read_settings()
     settings["nav"] = expand_nav(settings["nav"])
     file = folder / SETTINGS.name

@@ -32,6 +32,7 @@ _SAID: dict[str, dict[str, Any]] = {
     "forward": {"direction": "forward", "allow_exact_matches": False, "how": "inner"},
     "nearest": {"direction": "nearest", "tolerance": "unbounded"},
     "skipping": {"skip_nulls": ("c",)},
+    "full": {"direction": "nearest", "tolerance": 3, "how": "full"},
 }
 _SPECS = {name: AsofSpec([("k", "k")], order=AsofOrder("t", "u"), **given) for name, given in _SAID.items()}
 _MASTERS = ("local[1]", "local[4]")

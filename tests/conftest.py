@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from hdfs_cluster import Hdfs, running_hdfs
 from installs import Environment, build_wheel, empty_environment
+from s3_gateway import Gateway, running_gateway
 from weft.io.spark.session import installed_jars
 
 if TYPE_CHECKING:
@@ -142,6 +144,20 @@ def connect(connect_server: str) -> Iterator[SparkSession]:
     session: Any = SparkSession.builder.remote(connect_server).create()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_gateway() -> Iterator[Gateway]:
+    """Return an S3 server; a test that kills it starts it again."""
+    with running_gateway() as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[Hdfs]:
+    """Return an HDFS with one data node."""
+    with running_hdfs() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session", params=["classic", "connect"])

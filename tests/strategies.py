@@ -190,7 +190,7 @@ def _cross(_rng: random.Random, _sides: _Sides) -> tuple[dict[str, Any], str]:
 
 
 def _asof(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
-    spec, how = _base(rng, sides, "asof"), rng.choice(("left", "left", "inner", "semi", "anti"))
+    spec, how = _base(rng, sides, "asof"), rng.choice(("left", "left", "inner", "right", "full", "semi", "anti"))
     assert sides.order is not None
     spec["how"] = how
     spec["direction"] = rng.choice(("backward", "forward", "nearest"))
@@ -209,7 +209,7 @@ def _asof(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
             predicate["offset"] = _offset(rng, sides.order[1])
         spec["range_predicates"] = [predicate]
     spec.update(_second_axis(rng, sides, backward=spec["direction"] == "backward"))
-    fills = how in ("left", "inner") and "tombstone" not in spec and "until" not in spec
+    fills = how not in ("semi", "anti") and "tombstone" not in spec and "until" not in spec
     if fills and rng.random() < 0.1:
         spec["skip_nulls"] = "all"
     elif fills and rng.random() < 0.3:
@@ -245,7 +245,7 @@ def _interval(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
 def _ends(rng: random.Random, left: RandomColumn, right: RandomColumn) -> dict[str, Any]:
     """Return the ends of ranges on one side or on both; many are open, empty or the wrong way round."""
     which = rng.choice(("left_end", "right_end", "both"))
-    given: dict[str, Any] = {"closed": rng.random() < 0.4}
+    given: dict[str, Any] = {"closed": rng.random() < 0.4, "open_start": rng.random() < 0.4}
     if which != "right_end":
         given["left_end"] = canonical_name(left.name)
     if which != "left_end":

@@ -29,6 +29,7 @@ OF_EXTRAS = {
     "psycopg": ("postgres", {"weft.io.spark.database", "weft.pipelines.run.tables"}),
     "deltalake": ("delta", {"weft.io.spark.lakehouse"}),
     "pyiceberg": ("iceberg", {"weft.io.spark.lakehouse"}),
+    "obstore": ("stores", {"weft.io.stores.objects"}),
 }
 
 

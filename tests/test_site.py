@@ -6,6 +6,7 @@ The site is built once.  The pages are read as HTML; a headless browser then ope
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import build_site
 import pytest
+from notebooks import write_page
 
 from browser import Browser, open_browser
 
@@ -160,6 +162,35 @@ def test_a_page_is_adapted_outside_its_code() -> None:
     )
 
 
+def test_a_notebook_is_a_page_with_its_stored_outputs(tmp_path: Path) -> None:
+    def run(source: str, *outputs: dict[str, object]) -> dict[str, object]:
+        return {"cell_type": "code", "source": source.splitlines(keepends=True), "outputs": list(outputs)}
+
+    table = '<style scoped>\n  a {}\n</style>\n<table border="1" class="dataframe">\n\n<tr></tr></table>'
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "[b](../b.ipynb)"]},
+        run("%%sh\nls", {"output_type": "stream", "name": "stdout", "text": ["a\n", "b\n"]}),
+        run("x", {"output_type": "execute_result", "data": {"text/plain": "1"}}),
+        run("y", {"output_type": "display_data", "data": {"text/plain": "1", "text/html": table}}),
+        run("z", {"output_type": "error", "traceback": ["line 1: z", "\x1b[31mOops\x1b[0m"]}),
+    ]
+    file = tmp_path / "a.ipynb"
+    file.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    assert write_page(file).split("\n\n") == [
+        "# Title\n[b](../b.ipynb)",
+        '<p><a href="a.ipynb" download>Download this notebook</a></p>',
+        "```sh\nls\n```",
+        "```text\na\nb\n```",
+        "```python\nx\n```",
+        "```text\n1\n```",
+        "```python\ny\n```",
+        '<div class="output"> <table>  <tr></tr></table></div>',
+        "```python\nz\n```",
+        "```text\nline 1: z\nOops\n```\n",
+    ]
+    assert build_site.adapt("index.md", "[a](notebooks/python.ipynb)") == "[a](notebooks/python.md)"
+
+
 # What newcomers ask, and words of the answer: on the start page, or on a page that its row links to.
 QUESTIONS = {
     "install": ["pip install weft", "Java 17"],
@@ -273,6 +304,31 @@ def test_the_reference_and_the_first_page_of_each_section_do_not_scroll_sideways
         if browser.evaluate("document.documentElement.scrollWidth > innerWidth"):
             wide.append(name)
     assert wide == []
+    assert {urlsplit(address).scheme for address in browser.requested} <= {"file", "data", "blob"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_outputs_of_notebooks_are_seen(site: Path, browser: Browser, width: int) -> None:
+    browser.resize(width, 844)
+    names = [page.removesuffix(".md") for page in build_site.pages() if build_site.source(page).suffix == ".ipynb"]
+    assert len(names) == 3
+    for name in names:
+        browser.open((site / f"{name}.html").as_uri())
+        assert not browser.evaluate("document.documentElement.scrollWidth > innerWidth"), name
+        shown = browser.evaluate(
+            "[...document.querySelectorAll('.output')].map((e) => e.getBoundingClientRect().height)"
+        )
+        assert len(shown) >= 4, name
+        assert min(shown) > 40, name
+        pictures = browser.evaluate(
+            "[...document.querySelectorAll('.output svg')].map((e) => e.getBoundingClientRect().width)"
+        )
+        assert pictures, name
+        assert min(pictures) > 300, name
+        border = "getComputedStyle(document.querySelector('.weft-explain table')).borderCollapse"
+        assert browser.evaluate(border) == "collapse", name
+    assert browser.errors == []
     assert {urlsplit(address).scheme for address in browser.requested} <= {"file", "data", "blob"}
 
 

@@ -55,7 +55,7 @@ MASKS = (
 
 _NOISE = re.compile(
     r"^(WARNING: Using incubator modules|Using Spark's default log4j|Setting default log level|"
-    r"To adjust logging level|\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN |Python 3\.|Type \"help\")"
+    r"To adjust logging level|Setting Spark log level|\d\d/\d\d/\d\d \d\d:\d\d:\d\d WARN |Python 3\.|Type \"help\")"
 )
 """What Spark and Python say when they start; the pages say that they do."""
 

@@ -349,6 +349,12 @@ class StoreError(WeftError, RuntimeError):
     default_code = "W1601"
 
 
+class FileStoreError(WeftError, RuntimeError):
+    """A file store that cannot be reached, denies access or refuses a request; or its invalid address or setting."""
+
+    default_code = "W1905"
+
+
 class StreamSqlError(WeftError, ValueError):
     """An invalid streaming SQL job; has every finding."""
 

@@ -138,6 +138,7 @@ def test_a_folder_that_cannot_be_written_to_is_seen(tmp_path: Path, monkeypatch:
     assert help.startswith(f"chmod u+w {root / '.weft'}")
 
 
+LAKE = "datasource:\n  id: lake\n  type: parquet\n  options: {path_prefix: 's3a://lake/gl'}\n"
 JDBC = "datasource:\n  id: books\n  type: jdbc\n  options: {url: 'jdbc:postgresql://db/books'}\n"
 KAFKA = "CREATE STREAM a (id STRING) WITH ('connector' = 'kafka', 'topic'='a', 'format'='avro');\n"
 
@@ -147,17 +148,18 @@ def test_drivers_that_the_workspace_needs_are_asked_for(tmp_path: Path, monkeypa
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
     jars = session.jars_folder()
     names = {c["name"] for c in weft("doctor", "--json", root=root).data["checks"]}
-    assert not names & {"postgresql", "kafka", "avro"}
+    assert not names & {"postgresql", "kafka", "avro", "s3"}
     (root / "datasources" / "books.yml").write_text(JDBC)
+    (root / "datasources" / "lake.yml").write_text(LAKE)
     (root / "streams").mkdir()
     (root / "streams" / "job.sql").write_text(KAFKA)
     ran = weft("doctor", "--json", root=root)
     assert ran.code == 1
     assert answer(ran, "postgresql")[2].endswith(f"to {jars}")
-    for name in ("kafka", "avro"):
+    for name in ("kafka", "avro", "s3"):
         assert answer(ran, name) == (
             False,
-            "not installed, but a stream of the workspace needs it",
+            "not installed, but the workspace needs it",
             f"weft connectors install {name}",
         )
     (jars / "kafka").mkdir(parents=True)
@@ -203,17 +205,30 @@ def test_every_check_that_fails_says_what_to_type(tmp_path: Path, monkeypatch: p
 
 
 def test_sessions_read_an_archive_that_is_there_and_a_setting_of_the_user_comes_first() -> None:
-    assert class_archive.read_archive({}) == {}
+    assert class_archive.java_options({}) == {}
     archive = class_archive.archive_path()
     archive.parent.mkdir(parents=True)
     archive.touch()
-    options = class_archive.read_archive({})[class_archive.JAVA_OPTIONS]
+    options = class_archive.java_options({})[class_archive.JAVA_OPTIONS]
     assert f"-XX:SharedArchiveFile={archive}" in options
     assert "-Xlog:disable" in options  # Java would print to stdout that the archive does not fit
-    assert class_archive.read_archive({class_archive.JAVA_OPTIONS: ""}) == {}
+    assert class_archive.java_options({class_archive.JAVA_OPTIONS: ""}) == {}
+    assert class_archive.java_options({class_archive.JAVA_OPTIONS: ""}, is_small=True) == {}
     assert "another Java" in machine.check_start("openjdk 17").found
     class_archive.java_of_archive(archive).write_text("openjdk 17")
     assert machine.check_start("openjdk 17").found.startswith("from the class archive")
+
+
+def test_java_starts_fast_for_little_data_unless_a_user_has_options_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    fast = {class_archive.JAVA_OPTIONS: "-XX:TieredStopAtLevel=1"}
+    assert (class_archive.java_options({}), class_archive.java_options({}, is_small=True)) == ({}, fast)
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.memory 2g\n")
+    assert class_archive.java_options({}, is_small=True) == fast
+    (tmp_path / "spark-defaults.conf").write_text(f"{class_archive.JAVA_OPTIONS} -Xss8m\n")
+    assert class_archive.java_options({}, is_small=True) == {}
 
 
 def test_an_archive_that_cannot_be_written_is_a_coded_error(tmp_path: Path) -> None:
@@ -236,7 +251,7 @@ def test_the_doctor_writes_an_archive_that_the_next_session_reads(
     assert f"from the class archive {archive}" in ran.out
     assert [path.name for path in archive.parent.iterdir() if path.name.startswith(".tmp-")] == []
     assert class_archive.java_of_archive(archive).read_text() == check_java().found
-    option = class_archive.read_archive({})[class_archive.JAVA_OPTIONS].split()[0]
+    option = class_archive.java_options({})[class_archive.JAVA_OPTIONS].split()[0]
     # Sessions of PySpark start through this script, which orders the jars.
     shown = subprocess.run(
         [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--version"],

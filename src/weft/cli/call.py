@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from weft.pipelines.model.read_workspace import LoadedWorkspace
     from weft.pipelines.model.workspace import Workspace
     from weft.pipelines.plan.catalog import Catalog
+    from weft.pipelines.run.execute import Opener
     from weft.pipelines.run.progress import Progress
     from weft.pipelines.store.reader import StoreReader
     from weft.pipelines.store.writer import Store
@@ -272,15 +273,16 @@ def write_store(workspace: Workspace) -> Iterator[Store]:
 
 
 @contextmanager
-def lazy_session(call: Call, workspace: Workspace) -> Iterator[Callable[[], Session]]:
+def lazy_session(call: Call, workspace: Workspace) -> Iterator[Opener]:
     """Provide a function that starts the Spark session of a workspace; stop the session at the end."""
     from weft.io.spark.session import session_for
 
     with ExitStack() as stack:
 
-        def start() -> Session:
+        def start(*, is_small: bool = False) -> Session:
             with call.waiting("starting Spark", hint=_how_to_start_faster()) if call.spark is None else nullcontext():
-                return stack.enter_context(session_for(workspace.settings.spark, workspace.root, spark=call.spark))
+                opened = session_for(workspace.settings.spark, workspace.root, spark=call.spark, is_small=is_small)
+                return stack.enter_context(opened)
 
         # Started by the first call: a run that is refused, or only resumes a publication, needs no JVM.
         yield start

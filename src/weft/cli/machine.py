@@ -165,14 +165,13 @@ def check_drivers(workspace: Workspace) -> Iterator[Check]:
         yield Check("postgresql", bool(jars), jars[0] if jars else "no JDBC driver", help)
     jobs = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(workspace.root.glob("streams/*.sql"))]
     for connector in CONNECTORS:
-        wanted = re.compile(
-            rf"'(?:connector|format|key\.format|value\.format)'\s*=\s*'{connector.name}'", re.IGNORECASE
-        )
-        if not any(wanted.search(job) for job in jobs):
+        option = rf"'(?:connector|format|key\.format|value\.format)'\s*=\s*'{connector.name}'"
+        wanted = re.compile(r"\bs3[an]?://" if connector.name == "s3" else option, re.IGNORECASE)
+        if not any(wanted.search(text) for text in (*jobs, *texts)):
             continue
         installed = find_installed(connector)
         stale = installed.spark and installed.spark != version("pyspark")
-        state = installed.version or "not installed, but a stream of the workspace needs it"
+        state = installed.version or "not installed, but the workspace needs it"
         if stale:
             state += f", installed for Spark {installed.spark}"
         fits = bool(installed.version) and not stale

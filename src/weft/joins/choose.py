@@ -31,9 +31,9 @@ def choose(
     """Return the strategy for a join; raises if a requested one does not support the join."""
     if isinstance(join.match, AsOf):
         why = "" if session_facts is UNKNOWN else session_facts.no_kernel
-        return replace(
-            _choose_asof(fold_order_conditions(join), strategy, facts, session_facts), facts=facts, no_kernel=why
-        )
+        choice = _choose_asof(fold_order_conditions(join), strategy, facts, session_facts)
+        more = f"; {_IDENTIFIED}" if identifies_right(join) else ""
+        return replace(choice, cost=choice.cost + more, facts=facts, no_kernel=why)
     if isinstance(join.match, Within | Overlap):
         return _interval(join)
     if isinstance(join.match, SameWindow):
@@ -41,6 +41,7 @@ def choose(
     return _equi(join)
 
 
+_IDENTIFIED = "the right side is read twice, and its rows are shuffled by key and time to meet their matches"
 _COSTS = {
     "kernel": "one shuffle of both sides by key; rows go to Python and back, where a task holds up to three times "
     "its share of both sides, 100 bytes a row and 32 MB; a share above 2 GB is refused",
@@ -79,6 +80,16 @@ def _choose_asof(join: ResolvedJoin, strategy: str, facts: Facts | None, session
             help=f"{session_facts.worker_setting}; or leave strategy= out",
         )
     return Choice(strategy, "requested by name", _COSTS[strategy])
+
+
+def identifies_right(join: ResolvedJoin) -> bool:
+    """Whether an as-of join must tell right rows apart: it keeps or forbids unmatched ones, or counts their matches."""
+    return keeps_right(join) or join.relationship in ("1:1", "1:m")
+
+
+def keeps_right(join: ResolvedJoin) -> bool:
+    """Whether right rows without a match are needed: the join keeps them, or promises that there are none."""
+    return join.how in ("right", "full") or "right" in join.unmatched
 
 
 _SMALL = 16 * MIB

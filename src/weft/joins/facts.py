@@ -195,8 +195,10 @@ class MatchCounts(Document):
                 ("left rows", self.left_matched, self.left_rows, LEFT),
                 ("right rows", self.right_matched, self.right_rows, RIGHT),
             ],
-            note=f"A left join returns {self.fan_out:,.2f} rows for each left row; a left row matches at "
-            f"most {self.most_for_left:,} right rows, a right row at most {self.most_for_right:,} left rows.",
+            notes=[
+                f"A left join returns {self.fan_out:,.2f} rows for each left row.",
+                f"At most {self.most_for_left:,} right rows match a left row, and {self.most_for_right:,} left rows a right row.",
+            ],
         )
 
     def _repr_html_(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -96,7 +96,7 @@ class Picture:
     title: str
     width: float
     height: float
-    shapes: tuple[Shape, ...]
+    shapes: tuple[Shape, ...] = field(repr=False)
 
     def to_svg(self) -> str:
         """Return the picture as an SVG document."""
@@ -269,10 +269,10 @@ def shorten_text(text: str, width: float, size: float) -> str:
     return text.rstrip() + "…"
 
 
-def draw_shares(title: str, shares: Iterable[tuple[str, int, int, str]], note: str = "") -> Picture:
+def draw_shares(title: str, shares: Iterable[tuple[str, int, int, str]], notes: Iterable[str] = ()) -> Picture:
     """Return bars that show how many of a total have a match.
 
-    Each share is a name, the number that match, the total, and the color of its side.
+    Each share is a name, the number that match, the total, and the color of its side; each note is a line below them.
     """
     width, top, step, start, span = 640.0, 46.0, 46.0, 110.0, 330.0
     shapes: list[Shape] = [Label(16, 26, title, bold=True, size=13)]
@@ -287,9 +287,9 @@ def draw_shares(title: str, shares: Iterable[tuple[str, int, int, str]], note: s
             Label(start + span + 12, y + 16, f"{matched:,} of {total:,} match ({format_share(matched, total)})"),
         ]
     height = top + step * len(rows)
-    if note:
+    for note in notes:
         shapes.append(Label(16, height + 6, note, color=QUIET))
-        height += 22
+        height += 20
     return Picture(title=title, width=width, height=height, shapes=tuple(shapes))
 
 

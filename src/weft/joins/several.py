@@ -15,7 +15,7 @@ from weft.core.names import format_list
 from weft.core.types import DType, Schema, common_type
 from weft.errors import ColumnCollisionError, JoinSpecError
 from weft.expr import Typed
-from weft.joins.choose import ASOF, Choice
+from weft.joins.choose import ASOF, Choice, identifies_right
 from weft.joins.resolve.join import resolve_join
 from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin, Slot
@@ -61,6 +61,8 @@ def resolve_several(left: Schema, requests: Sequence[PartRequest]) -> tuple[Part
         direct = _direct(fold_order_conditions(join), left, origins, number)
         if join.how in ("semi", "anti"):
             raise _not_shared(number, f"a {join.how} join adds no column")
+        if identifies_right(join):
+            raise _not_shared(number, "it keeps or counts right rows, which the one plan does not identify")
         refusal = ASOF["union"](direct)  # the plan for several parts is a union of all sides
         if refusal is not None:
             raise _not_shared(number, refusal)

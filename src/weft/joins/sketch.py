@@ -67,6 +67,8 @@ def _describe_rest(spec: AsofSpec | IntervalSpec | WindowSpec) -> Iterable[str]:
     """Yield what also decides but is not drawn."""
     if spec.predicates:
         yield f"A pair must also satisfy: {' AND '.join(map(str, spec.predicates))}"
+    if isinstance(spec, IntervalSpec) and spec.open_start:
+        yield "A range whose start is NULL has no start: it contains all times before its end."
     if isinstance(spec, AsofSpec):
         if spec.range_predicates:
             yield f"A pair must also satisfy: {' AND '.join(map(str, spec.range_predicates))}"

@@ -210,17 +210,17 @@ def _point(value: Any) -> Any:
 
 def _overlaps(match: Overlap, left: Row, right: Row) -> bool:
     """Whether the time or range of one row overlaps that of the other."""
-    mine = _stretch(left, match.left, match.left_end, closed=match.closed)
-    theirs = _stretch(right, match.right, match.right_end, closed=match.closed)
+    mine = _stretch(left, match.left, match.left_end, match)
+    theirs = _stretch(right, match.right, match.right_end, match)
     if mine is None or theirs is None:
         return False
     return _starts_before_end(mine, theirs) and _starts_before_end(theirs, mine)
 
 
-def _stretch(row: Row, start: int, end: int | None, *, closed: bool) -> tuple[Any, Any, bool] | None:
-    """Return start, end and whether the end is inclusive; None for an empty range.  An end of None is open."""
+def _stretch(row: Row, start: int, end: int | None, match: Overlap) -> tuple[Any, Any, bool] | None:
+    """Return start, end and whether the end is inclusive; None for an empty range.  A start or end of None is open."""
     first = _point(row[start])
-    if first is None:
+    if first is None and (end is None or not match.open_start):
         return None
     if end is None:
         return first, first, True
@@ -228,14 +228,14 @@ def _stretch(row: Row, start: int, end: int | None, *, closed: bool) -> tuple[An
         return first, None, True
     last = _point(row[end])
     # An end before the start, and an empty range without its end, contain no time.
-    order = compare(last, first)
-    if order < 0 or (order == 0 and not closed):
+    order = 1 if first is None else compare(last, first)
+    if order < 0 or (order == 0 and not match.closed):
         return None
-    return first, last, closed
+    return first, last, match.closed
 
 
 def _starts_before_end(one: tuple[Any, Any, bool], other: tuple[Any, Any, bool]) -> bool:
-    if other[1] is None:
+    if one[0] is None or other[1] is None:
         return True
     order = compare(one[0], other[1])
     return order < 0 or (order == 0 and other[2])

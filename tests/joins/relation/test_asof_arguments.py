@@ -256,10 +256,20 @@ def test_a_comparison_that_takes_null_for_equal_is_shown_where_it_is_allowed() -
     assert "<=>" not in caught.value.help
 
 
-@pytest.mark.parametrize("how", ["semi", "anti"])
-def test_a_join_without_right_columns_cannot_be_one_of_several(how: Any) -> None:
-    with pytest.raises(WeftError, match="adds no column") as caught:
-        resolve_several(LEFT, [(AsofSpec(BY, order=SAME, how=how), RIGHT, None)])
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"how": "semi"}, "adds no column"),
+        ({"how": "anti"}, "adds no column"),
+        ({"how": "right"}, "keeps or counts right rows"),
+        ({"how": "full"}, "keeps or counts right rows"),
+        ({"unmatched": "right"}, "keeps or counts right rows"),
+        ({"relationship": "1:1"}, "keeps or counts right rows"),
+    ],
+)
+def test_a_join_that_is_more_than_a_search_cannot_be_one_of_several(given: Any, why: str) -> None:
+    with pytest.raises(WeftError, match=why) as caught:
+        resolve_several(LEFT, [(AsofSpec(BY, order=SAME, **given), RIGHT, None)])
     assert caught.value.code == "W0130"
 
 

@@ -55,13 +55,6 @@ def test_an_as_of_join_takes_promises_too() -> None:
     assert (join.unmatched, join.relationship) == (("left",), "1:1")
 
 
-@pytest.mark.parametrize("unmatched", ["right", "both"])
-def test_an_as_of_join_refuses_a_promise_that_it_cannot_check(unmatched: Any) -> None:
-    spec = AsofSpec(order=AsofOrder("a", "b"), unmatched=unmatched)
-    with refused(JoinSpecError, "W0305", repr(unmatched), "right rows", "unmatched='left'"):
-        resolve_join(spec, A, B, project=JoinProjection(suffixes=("", "_r")))
-
-
 @pytest.mark.parametrize("how", ["outer", "LEFT", "", "left_outer"])
 def test_how_takes_its_own_words_only(how: Any) -> None:
     with refused(JoinSpecError, "W0302", "how", repr(how), "'full'"):

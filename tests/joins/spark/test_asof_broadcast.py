@@ -132,3 +132,11 @@ def test_a_distance_is_the_time_that_passes_not_what_clocks_show(in_berlin: Spar
     spec = AsofSpec([("k", "k")], order=ORDER, tolerance="30 minutes")
     result = relation(left).asof_join(relation(right), spec, strategy=strategy, order_check="ignore")
     assert result.df.filter("u IS NOT NULL").count() == 0
+
+
+@pytest.mark.parametrize("column", ["b", "a"])
+def test_the_result_of_a_search_can_be_joined(spark: SparkSession, column: str) -> None:
+    result = joined(spark, "broadcast").df
+    other = spark.createDataFrame([(1,), (30,)], f"{column} long")
+    assert len(plan_of(result.join(other, column))) < 60_000
+    assert [row[column] for row in result.join(other, column).collect()] == [{"a": 1, "b": 30}[column]]

@@ -9,7 +9,7 @@ import pytest
 
 import weft
 from join_cases import relation_of, rows_of
-from weft import JoinContractError, JoinSpec
+from weft import AsofSpec, JoinContractError, JoinSpec
 from weft.expr.spark.frames import functions_of
 from weft.joins.relation import Relation
 from weft.testing import T
@@ -234,3 +234,46 @@ def test_two_promises_in_one_chain_are_distinguished(any_spark: SparkSession) ->
     assert second.lineage is not None
     _, broken = failure_of(second.df.collect)
     assert second.lineage.resolved.fingerprint[:12] in broken.message
+
+
+TRADES = T("""
+    symbol | at
+    A      | 2
+    A      | 3
+    B      | 5
+""")
+QUOTES = T("""
+    symbol | quoted
+    A      | 1
+    B      | 1
+    B      | 9
+""")
+BROKEN = {
+    "W0502 right, left": ({"unmatched": "right"}, "a right row matches no left row: symbol = 'B'"),
+    "W0502 right, inner": ({"unmatched": "both", "how": "inner"}, "a right row matches no left row: symbol = 'B'"),
+    "W0502 right, right": ({"unmatched": "error", "how": "right"}, "a right row matches no left row: symbol = 'B'"),
+    "W0502 left, right": (
+        {"unmatched": "left", "how": "right", "tolerance": 3}, "a left row matches no right row: symbol = 'B'"
+    ),
+    "W0501 left": ({"relationship": "1:1"}, "a right row matches several left rows: symbol = 'A'"),
+    "W0501 full": ({"relationship": "1:m", "how": "full"}, "a right row matches several left rows: symbol = 'A'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize("strategy", ["kernel", "union"])
+def test_promises_about_right_rows_of_an_as_of_join(spark: SparkSession, strategy: str, broken: str) -> None:
+    options, message = BROKEN[broken]
+    spec = AsofSpec("symbol", order=("at", "quoted"), **options)  # type: ignore[arg-type]
+    result = relation_of(spark, TRADES).asof_join(relation_of(spark, QUOTES), spec, strategy=strategy)
+    text, _ = failure_of(result.df.collect)
+    assert f"{broken[:5]} " in text
+    assert message in text
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+def test_an_as_of_join_that_keeps_its_promises(any_spark: SparkSession, how: Any) -> None:
+    trades, quotes = T("symbol | at \n A | 2 \n B | 5"), T("symbol | quoted \n A | 1 \n B | 5")
+    spec = AsofSpec("symbol", order=("at", "quoted"), how=how, relationship="1:1", unmatched="both")  # type: ignore[arg-type]
+    result = relation_of(any_spark, trades).asof_join(relation_of(any_spark, quotes), spec)
+    assert sorted(rows_of(result.df)) == [("A", 2, 1), ("B", 5, 5)]

@@ -154,7 +154,7 @@ def test_the_rules_of_a_join_spec_hold_for_keys_and_predicates(form: str) -> Non
         ("asof", "direction", "backwards", "'backward'"),
         ("asof", "direction", "", "'nearest'"),
         ("asof", "nearest_tie", "left", "'forward'"),
-        ("asof", "how", "full", "'inner'"),
+        ("asof", "how", "outer", "'inner'"),
         ("interval", "how", "cross", "'anti'"),
         ("interval", "how", "outer", "'full'"),
         ("window", "how", "asof", "'semi'"),

@@ -298,7 +298,7 @@ def test_a_run_is_not_repeated_where_another_project_writes_by_now(tmp_path: Pat
         run = staged_run(root, store).run_id
         store.fail(run, RunFailure(operation_order=None, code="W1502", message="it died", detail=""))
 
-        def started() -> Session:
+        def started(**_: object) -> Session:
             raise StartedError
 
         def repeat() -> None:

@@ -27,7 +27,7 @@ class StartedError(Exception):
     """Everything was checked, and the run would begin."""
 
 
-def started() -> Session:
+def started(**_: object) -> Session:
     raise StartedError
 
 

@@ -19,13 +19,14 @@ from weft.pipelines.model.read_workspace import load_workspace
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.run.execute import run_project
 from weft.pipelines.run.prepare import RunOptions, check_open, check_targets, prepare
+from weft.pipelines.run.preview import preview
 from weft.pipelines.store.open import open_store
 from weft.pipelines.store.snapshot import plan_fingerprint
 
 RATES = "datasets/exchange_rates.v1.yml"
 
 
-def never() -> Session:
+def never(**_: object) -> Session:
     raise AssertionError("nobody may start Spark")
 
 
@@ -63,6 +64,39 @@ def test_a_join_that_is_wrong_stops_a_run_before_it_begins(
     reported = {d.code: d.message for d in caught.value.diagnostics}
     assert code in reported
     assert message in (None, reported[code])
+
+
+class _StartError(Exception):
+    """Raised where Spark would be started."""
+
+
+@pytest.mark.parametrize(
+    ("limit", "output", "expected"),
+    [
+        (16_000_000, WRITE, True),
+        (1_000, WRITE, False),
+        # A merge reads its target too, of whatever size.
+        (16_000_000, WRITE.replace("register_as_dataset: gl_usd", "mode: merge"), False),
+    ],
+    ids=["small", "large", "merge"],
+)
+def test_a_session_for_little_data_is_one_that_starts_fast(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, output: str, *, expected: bool
+) -> None:
+    monkeypatch.setattr("weft.pipelines.run.prepare._SMALL_BYTES", limit)
+    asked: list[bool] = []
+
+    def opener(*, is_small: bool = False) -> Session:
+        asked.append(is_small)
+        raise _StartError
+
+    root = sample_workspace(tmp_path, projects__fx_reporting=project_text(CONVERT + output))
+    workspace = load_workspace(root).workspace
+    with open_store(workspace.settings.store, root) as store, pytest.raises(_StartError):
+        run_project(workspace, workspace.projects[0], "2026-01", store=store, session=opener)
+    with pytest.raises(_StartError):
+        preview(workspace, workspace.projects[0], 10, "2026-01", reader=None, session=opener)
+    assert asked == [expected, expected]
 
 
 def test_a_disabled_dataset_stops_a_run_before_it_begins(tmp_path: Path) -> None:

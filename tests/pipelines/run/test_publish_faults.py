@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from engine_data import sample_workspace
 from staged_runs import TARGETS, TWO_OUTPUTS, contents, killed, killed_recovering, opened, staged_run
-from weft.errors import RunError
+from weft.errors import ActivationError, RunError
+from weft.pipelines.model.read_workspace import load_workspace
+from weft.pipelines.run import moving, publish
+from weft.pipelines.run.execute import run_project
 from weft.pipelines.run.moving import staged_runs as left_behind
 from weft.pipelines.run.publish import recover
+from weft.pipelines.store.records import short_id
 from weft.pipelines.store.writer import Store
 
 FIRST, SECOND = TARGETS
@@ -126,6 +134,91 @@ def test_a_target_that_must_not_exist_is_not_replaced_by_recovery(tmp_path: Path
         (recovered,) = recover(store, found)
         assert recovered.outcome == "failed"
         assert contents(found, FIRST) == ["theirs"]
+
+
+@pytest.fixture
+def next_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recover as the next command does: a process that waits for a publication has ended."""
+    monkeypatch.setattr("weft.pipelines.store.locks.stale", lambda *_: True)
+
+
+@pytest.mark.usefixtures("next_command")
+@pytest.mark.parametrize(
+    ("point", "outcome", "next_step"),
+    [
+        ("marked", "failed", "replace the link with a folder; then `weft run --resume {run}` continues the run"),
+        ("renamed_in", "failed", "replace the link with a folder; then `weft run --resume {run}` continues the run"),
+        ("marked:2", "failed", "replace the link with a folder; then `weft run --resume {run}` continues the run"),
+        ("exchanged:2", "waiting", "replace the link with a folder; then the next run completes it"),
+        ("renamed_in:2", "waiting", "replace the link with a folder; then the next run completes it"),
+    ],
+)
+def test_a_target_that_became_a_link_out_of_the_workspace_stops_only_its_own_run(
+    root: Path,
+    store: Store,
+    tmp_path_factory: pytest.TempPathFactory,
+    point: str,
+    outcome: str,
+    next_step: str,
+) -> None:
+    """The folder of the second target was moved to another place, and a link put where it was."""
+    killed(root, point)
+    (run_id,) = left_behind(root)
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "exports"
+    (root / "exports").rename(elsewhere)
+    (root / "exports").symlink_to(elsewhere, target_is_directory=True)
+    there = contents(elsewhere, "gl/period=2026-01")
+
+    (found,) = recover(store, root)
+    assert (found.run_id, found.outcome) == (run_id, outcome)
+    assert f"run {short_id(run_id)} of fx_reporting for 2026-01" in found.note.message
+    assert f"output '{SECOND}' now leads out of the workspace, to '{elsewhere}/gl/period=2026-01'" in found.note.message
+    assert found.note.help == next_step.format(run=short_id(run_id))
+    assert contents(elsewhere, "gl/period=2026-01") == there
+
+    (root / "exports").unlink()
+    elsewhere.rename(root / "exports")
+    assert [r.outcome for r in recover(store, root)] == ([] if outcome == "failed" else ["completed"])
+    assert (contents(root, FIRST), contents(root, SECOND)) == (OLD if outcome == "failed" else NEW)
+    staged_run(root, store, "next", number=3).publish()
+    assert (contents(root, FIRST), contents(root, SECOND)) == (["next 20"], ["next 30"])
+
+
+def test_a_snapshot_that_cannot_be_planned_any_more_stops_only_its_own_run(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed(root, "renamed_in")
+
+    def replay(*_: object) -> None:
+        raise ActivationError("unknown operation 'pivot'", code="W1401")
+
+    monkeypatch.setattr(publish, "replay_plan", replay)
+    (found,) = recover(store, root)
+    assert (found.outcome, "unknown operation 'pivot'" in found.note.message) == ("failed", True)
+    assert (contents(root, FIRST), contents(root, SECOND)) == OLD
+
+
+def test_a_folder_that_cannot_go_back_stops_only_its_own_run(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed(root, "renamed_in")
+    (run_id,) = left_behind(root)
+    for file in (root / ".weft" / "stage" / run_id / "30").iterdir():
+        file.unlink()
+
+    def exchange(*_: Path) -> bool:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    workspace = load_workspace(root).workspace
+    session: Any = SimpleNamespace(spark=None, described=dict)
+    with monkeypatch.context() as patched:
+        patched.setattr(moving, "exchange", exchange)
+        with pytest.raises(RunError, match=r"(?s)W1501.*warning\[W1502\]: run .* Read-only file system") as caught:
+            run_project(workspace, workspace.projects[0], "2026-01", store=store, session=session)
+    assert caught.value.code == "W1501"
+    monkeypatch.setattr("weft.pipelines.store.locks.stale", lambda *_: True)
+    assert [r.outcome for r in recover(store, root)] == ["failed"]
+    assert (contents(root, FIRST), contents(root, SECOND)) == OLD
 
 
 def test_a_run_at_work_is_left_alone(root: Path, store: Store) -> None:

@@ -168,7 +168,8 @@ def test_a_failure_while_it_runs_is_an_error_or_expected(root: Path, session: Se
 def test_several_scenarios_share_one_session_that_is_opened_when_needed(root: Path, session: Session) -> None:
     opened: list[Session] = []
 
-    def opener() -> Session:
+    def opener(*, is_small: bool = False) -> Session:
+        assert is_small  # rows that are typed into a file
         opened.append(session)
         return session
 

@@ -133,6 +133,22 @@ def test_a_connector_is_taken_from_a_folder(tmp_path: Path, monkeypatch: pytest.
     assert (found.version, reported) == (VERSION, ())
 
 
+def test_hadoop_is_fetched_as_spark_includes_it(maven: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hadoop = connectors._hadoop_version()
+    monkeypatch.setenv("MAVEN_HAS", hadoop)
+    monkeypatch.setenv("MAVEN_JARS", f"hadoop-aws-{hadoop}.jar s3-2.35.4.jar hadoop-client-api-{hadoop}.jar")
+    found, reported = install_connector("s3", folder=tmp_path / "jars")
+    assert (found.version, found.jars, reported) == (hadoop, (f"hadoop-aws-{hadoop}.jar", "s3-2.35.4.jar"), ())
+    project = maven.read_text()
+    assert project.count("<artifactId>bundle</artifactId>") == 4
+    assert "<artifactId>*</artifactId>" not in project
+    monkeypatch.setattr(connectors, "_hadoop_version", lambda: "2.7.7")
+    with pytest.raises(ConnectorError) as caught:
+        install_connector("s3", folder=tmp_path / "jars")
+    assert (caught.value.code, "--offline" in caught.value.help) == ("W2306", True)
+    assert find_installed(find_connector("s3"), tmp_path / "jars") == found
+
+
 def test_a_name_that_is_not_a_connector_is_reported_with_the_nearest() -> None:
     with pytest.raises(ConnectorError) as caught:
         find_connector("kafak")
@@ -163,7 +179,7 @@ def test_the_commands_tell_what_is_there(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(connectors, "jars_folder", folder)
     ran = weft("connectors", "list", "--json")
     assert [c["installed"] for c in ran.data["connectors"]] == [False] * len(CONNECTORS)
-    assert ran.document["next"] == ["weft connectors install kafka", "weft connectors install avro"]
+    assert ran.document["next"] == [f"weft connectors install {name}" for name in ("kafka", "avro", "s3")]
     (tmp_path / MAIN).write_text("jar")
     done = weft("connectors", "install", "kafka", "--offline", tmp_path, "--json")
     assert (done.code, done.data["version"]) == (0, VERSION)

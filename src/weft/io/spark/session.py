@@ -21,7 +21,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from weft.errors import RunError
 from weft.io.options import SparkSettings
-from weft.io.spark.class_archive import read_archive
+from weft.io.spark.class_archive import java_options
+from weft.io.stores.hadoop import hadoop_defaults
 from weft.joins.spark.workers import PYTHON, PYTHON_CONF
 
 if TYPE_CHECKING:
@@ -185,25 +186,30 @@ def count_cores(spark: SparkSession) -> int:
 
 
 @contextmanager
-def session_for(settings: SparkSettings, root: Path, *, spark: SparkSession | None = None) -> Iterator[Session]:
-    """Open the session that ``weft.yml`` configures; a session of the caller is used as it is."""
+def session_for(
+    settings: SparkSettings, root: Path, *, spark: SparkSession | None = None, is_small: bool = False
+) -> Iterator[Session]:
+    """Open the session that ``weft.yml`` configures; a session of the caller is used as it is.
+
+    With `is_small` a JVM that is started for it starts faster, and computes large data slower.
+    """
     if spark is not None:
         yield Session(spark)
         return
-    session = _started(settings, root)
+    session = _started(settings, root, is_small=is_small)
     try:
         yield session
     finally:
         session.close()
 
 
-def _started(settings: SparkSettings, root: Path) -> Session:
+def _started(settings: SparkSettings, root: Path, *, is_small: bool) -> Session:
     # Python turns timestamps into local time; the process of a run counts in UTC as Spark does.
     os.environ["TZ"] = "UTC"
     time.tzset()
     remote = settings.remote or os.environ.get(REMOTE)
     try:
-        return _connected(remote, settings) if remote else _classic(settings, root)
+        return _connected(remote, settings) if remote else _classic(settings, root, is_small=is_small)
     except RunError:
         raise
     except Exception as cause:
@@ -233,7 +239,7 @@ def _connected(remote: str, settings: SparkSettings) -> Session:
     return Session(spark, owned=True)
 
 
-def _classic(settings: SparkSettings, root: Path) -> Session:
+def _classic(settings: SparkSettings, root: Path, *, is_small: bool) -> Session:
     from pyspark.sql import SparkSession as Classic  # noqa: PLC0415  # commands that need none load no pyspark
 
     active = Classic.getActiveSession()
@@ -248,7 +254,8 @@ def _classic(settings: SparkSettings, root: Path) -> Session:
     master = settings.master or "local[*]"
     builder = Classic.builder.master(master).appName("weft")
     conf = dict(_START) | {"spark.sql.warehouse.dir": str(root / ".weft" / "warehouse")}
-    conf |= read_archive(settings.conf)
+    conf |= {f"spark.hadoop.{key}": value for key, value in hadoop_defaults().items()}
+    conf |= java_options(settings.conf, is_small=is_small)
     if jars := installed_jars():
         conf |= {"spark.jars": ",".join(map(str, jars))}
     if master.startswith("local"):

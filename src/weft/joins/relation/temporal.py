@@ -184,8 +184,9 @@ class TemporalJoins(Frame):
             The greatest distance, inclusive: ``"5 seconds"`` or a timedelta for times, a number for numbers.  None
             (default) allows any distance, except for ``"nearest"``, which needs a tolerance or ``"unbounded"``.
         how
-            ``"left"`` (default) keeps left rows without a match, with NULLs; ``"inner"`` drops them.  ``"semi"`` returns
-            the left rows that have a match, ``"anti"`` those that have none, both without right columns.
+            ``"left"`` (default) keeps left rows without a match, with NULLs; ``"inner"`` drops them.  ``"right"`` keeps
+            the right rows that no left row matches, ``"full"`` both.  ``"semi"`` returns the left rows that have a match,
+            ``"anti"`` those that have none, both without right columns.
         allow_exact_matches
             Whether a right row with an equal order value may match.  True by default.
         nearest_tie

@@ -196,15 +196,7 @@ def _unmatched(spec: JoinSpec | None, how: How) -> tuple[Side, ...]:
     if how not in _PRESERVED:
         raise JoinSpecError(f"unmatched= has no meaning for a {how} join", code="W0305", help="leave unmatched= out")
     explicit: dict[str, tuple[Side, ...]] = {"left": ("left",), "right": ("right",), "both": ("left", "right")}
-    sides = explicit.get(spec.unmatched, _PRESERVED[how])
-    # Its plans search for right rows and never see those that no left row takes.
-    if isinstance(spec, AsofSpec) and "right" in sides:
-        raise JoinSpecError(
-            f"unmatched={spec.unmatched!r}: an as-of join does not check whether right rows match",
-            code="W0305",
-            help="write unmatched='left'; inspect_matches(left, right, spec) counts the right rows without a match",
-        )
-    return sides
+    return explicit.get(spec.unmatched, _PRESERVED[how])
 
 
 def _fingerprint(spec: JoinSpec | None, how: How, project: JoinProjection, left: Schema, right: Schema) -> str:

@@ -42,6 +42,7 @@ def resolve_match(spec: TemporalSpec, left: Schema, right: Schema) -> Match:
             left_end=None if spec.left_end is None else _end(spec.left_end, left, "left", a, "left_end"),
             right_end=None if spec.right_end is None else _end(spec.right_end, right, "right", b, "right_end"),
             closed=spec.closed,
+            open_start=spec.open_start,
         )
     if isinstance(spec, IntervalSpec):
         return Within(

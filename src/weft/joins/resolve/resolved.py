@@ -74,8 +74,9 @@ class Within:
 class Overlap:
     """A time is in a range, or two ranges overlap; a side without an end is a time.
 
-    Ranges are ``[start, end)``, or ``[start, end]`` when `closed`; a NULL end is open.  A
-    range with a NULL start, or that ends before it starts, matches nothing.
+    Ranges are ``[start, end)``, or ``[start, end]`` when `closed`; a NULL end is open, and so is a
+    NULL start with `open_start`.  A range that ends before it starts matches nothing, nor does one
+    with a NULL start otherwise, nor a NULL time.
     """
 
     left: int
@@ -83,6 +84,11 @@ class Overlap:
     left_end: int | None
     right_end: int | None
     closed: bool
+    open_start: bool = False
+
+    def opens(self, side: Side) -> bool:
+        """Whether a NULL in the order column of a side is a range without a start."""
+        return self.open_start and (self.left_end if side == "left" else self.right_end) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +110,14 @@ Match = Exact | AsOf | Within | Overlap | SameWindow
 def order_index(match: AsOf | Within | Overlap | SameWindow, side: Side) -> int:
     """Return the position of the order column of a side."""
     return match.left if side == "left" else match.right
+
+
+def append_column(schema: Schema, name: str, dtype: DType) -> Schema:
+    """Return the schema with a column of Weft's own at the end; the name changes if the schema has it."""
+    # A schema refuses two equal names, and a column of the user may have any name.
+    while name in schema:
+        name += "_"
+    return Schema((*schema.fields, Field(name, dtype, nullable=False)), schema.case_sensitive)
 
 
 OutputSource = Literal["left", "right", "coalesced", "indicator"]

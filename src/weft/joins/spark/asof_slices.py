@@ -33,16 +33,16 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 
 from weft.core.names import LEFT, RIGHT, internal_name
-from weft.core.types import INTEGER, Field, Schema
+from weft.core.types import INTEGER
 from weft.expr.spark.frames import window_of
 from weft.joins.choose import ASOF
 from weft.joins.facts import Facts
-from weft.joins.resolve.resolved import AsOf, ResolvedJoin, ResolvedKey, Side
+from weft.joins.resolve.resolved import AsOf, ResolvedJoin, ResolvedKey, Side, append_column
 from weft.joins.spark import asof_kernel, asof_union
 from weft.joins.spark.chosen import pack_right
 from weft.joins.spark.heavy_keys import CARRIED, CUTS, KEY, Survey
 from weft.joins.spark.order import tie_slots
-from weft.joins.spark.sides import Sides, rank
+from weft.joins.spark.sides import SIDES, Sides, rank
 
 _BASE = "__weft_cut_base"
 SLICE, LAST = "__weft_slice", "__weft_last_slice"
@@ -157,15 +157,8 @@ def sliced_sides(sides: Sides, match: AsOf, facts: Facts | None = None) -> Sides
 
 def _keyed_by_slice(join: ResolvedJoin) -> ResolvedJoin:
     slices = ResolvedKey(left=len(join.left), right=len(join.right), dtype=INTEGER, origin="spec")
-    return replace(join, left=_with_slice(join.left), right=_with_slice(join.right), keys=(*join.keys, slices))
-
-
-def _with_slice(schema: Schema) -> Schema:
-    # A schema refuses two equal names, and a column of the user may have any name.
-    name = SLICE
-    while name in schema:
-        name += "_"
-    return Schema((*schema.fields, Field(name, INTEGER, nullable=False)), schema.case_sensitive)
+    left, right = (append_column(join.schema_of(side), SLICE, INTEGER) for side in SIDES)
+    return replace(join, left=left, right=right, keys=(*join.keys, slices))
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,7 @@ def measure(F: Functions, ranges: DataFrame) -> DataFrame:
     """
     start, end = F.col("start"), F.col("end")
     infinite = F.lit(math.inf)
+    finite = F.when(start > -infinite, start)  # an open start is a length, not a place
     length = end - start
     power = (
         F.when(end.isNull() | (length == infinite), F.lit(_NO_END))
@@ -166,9 +167,9 @@ def measure(F: Functions, ranges: DataFrame) -> DataFrame:
         .otherwise(F.lit(_NO_LENGTH))
     )
     groups = (
-        ranges.filter((start < infinite) & (start > -infinite))
+        ranges.filter(start < infinite)
         .groupBy(power.cast("double").alias("power"), F.col("anchored"))
-        .agg(F.count(F.lit(1)).alias("n"), F.min(start).alias("low"), F.max(start).alias("high"))
+        .agg(F.count(F.lit(1)).alias("n"), F.min(finite).alias("low"), F.max(finite).alias("high"))
     )
     totals = groups.agg(
         F.struct(

@@ -23,13 +23,14 @@ from pyspark.sql import Column, DataFrame
 from weft.core.names import quote
 from weft.core.types import BINARY, Scalar
 from weft.expr.spark.frames import window_of
-from weft.joins.resolve.resolved import Exact, Side
+from weft.joins.resolve.resolved import AsOf, Exact, Side
 from weft.joins.spark.sides import LEFT_HERE, OTHER, RIGHT_HERE, SIDES, Sides
 
 PREFIX = "[JOIN_CONTRACT]"
 _KEY_CHARACTERS = 100  # a key may be a whole document
 _COUNT = {"left": "__weft_left_count", "right": "__weft_right_count"}
-_ROW = {"left": "__weft_left_row", "right": "__weft_right_row"}
+ROW = {"left": "__weft_left_row", "right": "__weft_right_row"}
+"""The column that identifies a row of a side, if its matches are counted after the join."""
 # Which side must be single for each relationship: "m:1" allows one right row per left row.
 SINGLE: dict[str, tuple[Side, ...]] = {"m:m": (), "m:1": ("right",), "1:m": ("left",), "1:1": ("left", "right")}
 
@@ -42,7 +43,9 @@ def needs_markers(sides: Sides) -> bool:
 
 def single_sides(sides: Sides) -> tuple[Side, ...]:
     """Return the sides of which a row of the other side may match one row only."""
-    return SINGLE[sides.join.relationship or "m:m"]
+    single = SINGLE[sides.join.relationship or "m:m"]
+    # A left row of an as-of join never has two matches.
+    return tuple(side for side in single if side == "left") if isinstance(sides.join.match, AsOf) else single
 
 
 def add_markers(sides: Sides) -> Sides:
@@ -61,7 +64,7 @@ def add_check_columns(sides: Sides) -> Sides:
         else:  # number the rows of the other side, whose matches are counted after the join
             other = OTHER[side]
             row = sides.F.monotonically_increasing_id()
-            marked = marked.with_frame(other, marked.frame(other).withColumn(_ROW[other], row))
+            marked = marked.with_frame(other, marked.frame(other).withColumn(ROW[other], row))
     return marked
 
 
@@ -90,7 +93,7 @@ def guard_promises(joined: DataFrame, sides: Sides) -> DataFrame:
         both = here["left"].isNotNull() & here["right"].isNotNull()
         if not _by_key(sides):
             # Unmatched rows of a full join have a NULL number; they are one partition, and only pairs are counted.
-            window = window_of(joined).partitionBy(F.col(_ROW[other]))
+            window = window_of(joined).partitionBy(F.col(ROW[other]))
             joined = joined.withColumn(_COUNT[side], F.count(F.when(both, F.lit(1))).over(window))
         text = f"W0501 relationship {sides.join.relationship!r} is broken: a {other} row matches several {side} rows: "
         joined = joined.filter(passes_unless(both & (F.col(_COUNT[side]) > 1), sides, text, other))

@@ -145,8 +145,7 @@ def _widened(F: Functions, at: Column, sign: int, by: float) -> Column:
 
 def _overlapping(sides: Sides, how: str, match: Overlap) -> DataFrame:
     places = Places(sides, find_axis(sides.join))
-    left = Range.of(places, "left", match.left, match.left_end, closed=match.closed)
-    right = Range.of(places, "right", match.right, match.right_end, closed=match.closed)
+    left, right = Range.of(places, "left", match), Range.of(places, "right", match)
     placed = Placed(
         places.sides,
         left.stretch(places),
@@ -162,17 +161,20 @@ def _overlapping(sides: Sides, how: str, match: Overlap) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The exact range of a row, or its time when `end` is None."""
+    """The exact range of a row, or its time when `end` is None; a NULL start is before all values if `opens`."""
 
     start: Column
     end: Column | None
     closed: bool
+    opens: bool
 
     @classmethod
-    def of(cls, places: Places, side: Side, start: int, end: int | None, *, closed: bool) -> Range:
+    def of(cls, places: Places, side: Side, match: Overlap) -> Range:
         """Return the range between two columns of a side."""
+        start, end = (match.left, match.left_end) if side == "left" else (match.right, match.right_end)
         first = places.value(side, start, "start")
-        return cls(first, None if end is None else places.value(side, end, "end"), closed)
+        last = None if end is None else places.value(side, end, "end")
+        return cls(first, last, match.closed, match.opens(side))
 
     def stretch(self, places: Places) -> Stretch:
         """Return the range as doubles; it is valid when it holds a time."""
@@ -180,12 +182,16 @@ class Range:
         start, valid = on_axis.coordinate(F, self.start, axis), self.start.isNotNull()
         if self.end is None:
             return Stretch(start, valid=valid)
-        holds = self.end >= self.start if self.closed else self.end > self.start
-        return Stretch(start, on_axis.coordinate(F, self.end, axis), valid=valid & (self.end.isNull() | holds))
+        holds = self.end.isNull() | (self.end >= self.start if self.closed else self.end > self.start)
+        end = on_axis.coordinate(F, self.end, axis)
+        if not self.opens:
+            return Stretch(start, end, valid=valid & holds)
+        return Stretch(F.coalesce(start, F.lit(-math.inf)), end, valid=~valid | holds)
 
     def starts_before_end(self, other: Range) -> Column:
         """Return the condition that this range starts before the other one ends."""
         if other.end is None:
-            return self.start <= other.start
-        ends_later = self.start <= other.end if self.closed else self.start < other.end
-        return other.end.isNull() | ends_later
+            before = self.start <= other.start
+        else:
+            before = other.end.isNull() | (self.start <= other.end if self.closed else self.start < other.end)
+        return self.start.isNull() | before if self.opens else before

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from weft.joins.choose import Choice
+from weft.joins.choose import Choice, identifies_right
 from weft.joins.resolve.predicates import fold_order_conditions
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin
 from weft.joins.spark import (
     asof_broadcast,
     asof_kernel,
     asof_rank,
+    asof_right,
     asof_slices,
     asof_tiny_left,
     asof_union,
@@ -60,12 +62,12 @@ def _lower_asof(left: DataFrame, right: DataFrame, join: ResolvedJoin, choice: C
     # As in `choose`, which decided for the folded join; `explain` shows the join as it is written.
     simple = fold_order_conditions(join)
     assert isinstance(simple.match, AsOf)  # noqa: S101  # the chooser sends nothing else
+    plan = ASOF_PLANS[choice.strategy]
+    if choice.strategy == "slices":
+        plan = partial(asof_slices.lower, facts=choice.facts, kernel=not choice.no_kernel)
     # A plan finds matches; whether rows with or without one are kept is decided here.
     sides = Sides.of(left, right, replace(simple, how=_SEARCHED.get(simple.how, simple.how)))
-    if choice.strategy == "slices":
-        joined = asof_slices.lower(sides, simple.match, choice.facts, kernel=not choice.no_kernel)
-    else:
-        joined = ASOF_PLANS[choice.strategy](sides, simple.match)
+    joined = asof_right.lower(sides, simple.match, plan) if identifies_right(simple) else plan(sides, simple.match)
     if simple.how == "anti":
         joined = joined.filter(sides.F.col(RIGHT_HERE).isNull())
     asked = replace(sides, join=simple)

@@ -159,9 +159,12 @@ class _Drawing:
         return exact.cast("double")
 
     def marks(self, side: Side) -> dict[str, tuple[Column, DType]]:
-        """Return the start and the end of a row; the end is infinite where it is NULL."""
+        """Return the start and the end of a row; an open start or end is infinite."""
         end = self.ends[side]
         start = self.place(side, self.order[side])
+        match = self.sides.join.match
+        if isinstance(match, Overlap) and match.opens(side):
+            start = self.sides.F.coalesce(start, self.sides.F.lit(-math.inf))
         columns = {"start": start, "end": self.sides.F.lit(None).cast("double")}
         if end is not None:
             columns["end"] = self.sides.F.coalesce(self.place(side, end), self.sides.F.lit(math.inf))
@@ -173,8 +176,8 @@ class _Drawing:
         count = len(sides.join.keys)
         names = [f"key{n}" for n in range(count)]
         both = {side: [k.alias(n) for k, n in zip(sides.keys(side), names, strict=True)] for side in SIDES}
-        placed = self.place("left", self.order["left"]).isNotNull()
-        ours, theirs = sides.left.where(placed), sides.right.where(self.place("right", self.order["right"]).isNotNull())
+        placed = {side: self.marks(side)[f"{side}_start"][0].isNotNull() for side in SIDES}
+        ours, theirs = sides.left.where(placed["left"]), sides.right.where(placed["right"])
         if count:
             chosen = ours.select(*both["left"]).distinct().orderBy(*names).limit(keys)
 

@@ -13,7 +13,7 @@ from weft.joins.spec.predicates import JoinPredicate, format_column
 from weft.joins.spec.serial import Serial
 from weft.joins.spec.values import Direction, Distance, NearestTie, check_bool, check_choice, check_distance
 
-AsofHow = Literal["left", "inner", "semi", "anti"]
+AsofHow = Literal["left", "inner", "right", "full", "semi", "anti"]
 UNBOUNDED = "unbounded"
 ALL = "all"
 """`skip_nulls` of every right column that is neither a key nor a time."""
@@ -178,8 +178,9 @@ class AsofSpec(TemporalSpec):
     nearest_tie
         Which of two equally near rows wins: the earlier (``"backward"``, default) or the later (``"forward"``).
     how
-        ``"left"`` (default) keeps left rows without a match, with NULLs; ``"inner"`` drops them.  ``"semi"`` returns
-        the left rows that have a match, ``"anti"`` those that have none, both without right columns.
+        ``"left"`` (default) keeps left rows without a match, with NULLs; ``"inner"`` drops them.  ``"right"`` keeps
+        the right rows that no left row matches, ``"full"`` both.  ``"semi"`` returns the left rows that have a match,
+        ``"anti"`` those that have none, both without right columns.
     tie_break
         Right columns, or one, that decide between right rows with equal order values: the greatest wins.  Empty
         by default: all right columns decide, the first one first.

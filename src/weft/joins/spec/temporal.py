@@ -29,7 +29,8 @@ class IntervalSpec(TemporalSpec):
     """Pairs of rows whose times are within bounds of each other, or whose ranges overlap.
 
     With `lower` and `upper` the right time is in ``[left + lower, left + upper]``, both ends included.  With
-    end columns a side is a range that starts at its order column; a NULL end is open.
+    end columns a side is a range that starts at its order column; a NULL end is open, and with `open_start` a NULL
+    start too.
 
     Parameters
     ----------
@@ -45,6 +46,8 @@ class IntervalSpec(TemporalSpec):
         `left_end` the right time in the left range, with both the two ranges must overlap.  None by default.
     closed
         Whether the end of a range belongs to it.  False by default.
+    open_start
+        Whether a range whose start is NULL is open at its start.  False by default: such a range matches nothing.
     how
         ``"inner"`` (default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``.
 
@@ -70,6 +73,7 @@ class IntervalSpec(TemporalSpec):
     left_end: str | None = field(default=None, kw_only=True)
     right_end: str | None = field(default=None, kw_only=True)
     closed: bool = field(default=False, kw_only=True)
+    open_start: bool = field(default=False, kw_only=True)
     how: TemporalHow = field(default="inner", kw_only=True)
 
     def __post_init__(self) -> None:
@@ -85,6 +89,7 @@ class IntervalSpec(TemporalSpec):
             if column is not None:
                 object.__setattr__(self, name, canonical_name(parse_name(column, what=name)))
         check_bool(self.closed, "closed")
+        check_bool(self.open_start, "open_start")
         self._check_form()
         if self.lower is not None and self.upper is not None:
             self._check_bounds(self.lower, self.upper)
@@ -113,6 +118,13 @@ class IntervalSpec(TemporalSpec):
                 "closed= needs an end column; bounds are always included",
                 code="W0305",
                 help="leave closed= out, or give left_end= or right_end=",
+            )
+
+        if self.open_start and not self.has_ranges:
+            raise JoinSpecError(
+                "open_start= needs an end column; a missing bound is open",
+                code="W0305",
+                help="leave open_start= out, or give left_end= or right_end=",
             )
 
     @staticmethod
@@ -164,9 +176,10 @@ class IntervalSpec(TemporalSpec):
 
         left = describe("left", self.order.left, self.left_end)
         right = describe("right", self.order.right, self.right_end)
+        open_start = " (a NULL start is open)" if self.open_start else ""
         if self.left_end is None:
-            return f"{left} in {right}"
-        return f"{right} in {left}" if self.right_end is None else f"{left} overlaps {right}"
+            return f"{left} in {right}{open_start}"
+        return f"{right} in {left}{open_start}" if self.right_end is None else f"{left} overlaps {right}{open_start}"
 
 
 def _mirrored_how(how: str) -> TemporalHow:

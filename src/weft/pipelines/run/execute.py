@@ -13,16 +13,16 @@ from __future__ import annotations
 import getpass
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 from weft.core import engine_version
 from weft.core.calendar import Period
 from weft.core.crash import crash_point
-from weft.errors import Diagnostic, StoreError, WeftError
+from weft.errors import Diagnostic, RunError, StoreError, WeftError
 from weft.io.spark.session import Session
 from weft.pipelines.model.dataset import DatasetRef
 from weft.pipelines.model.project import Project
@@ -35,7 +35,7 @@ from weft.pipelines.plan.stages import list_stages
 from weft.pipelines.run.engine import Kept, Work, execute_stages, record_row_fingerprints
 from weft.pipelines.run.failing import OperationFailedError, explain_errors, explain_failure
 from weft.pipelines.run.moving import Move, remove_stage
-from weft.pipelines.run.prepare import Prepared, locations_of, prepare
+from weft.pipelines.run.prepare import Prepared, is_small, locations_of, prepare
 from weft.pipelines.run.prepare import RunOptions as RunOptions  # noqa: PLC0414  # imported together with run_project
 from weft.pipelines.run.progress import Progress, Silent, cancellable
 from weft.pipelines.run.publish import first_of, moves_of, publish, recover, registrations
@@ -53,13 +53,28 @@ from weft.pipelines.store.writer import Store
 STOP_SECONDS = 60
 """How long a cancelled run waits for the tasks it stopped before it removes what they wrote."""
 
-Opener = Callable[[], Session]
+
+class Opener(Protocol):
+    """Opens a Spark session; with `is_small` one that starts fast, for work that is mostly the start."""
+
+    def __call__(self, *, is_small: bool = False) -> Session:
+        """Open the session."""
+        ...
+
+
 """Opens the session when a run needs it: errors of a project are reported before Spark starts."""
 
 
 def open_once(session: Session | Opener) -> Opener:
     """Return a function that opens a session on its first call and returns the same one afterwards."""
-    return cache(session) if callable(session) else lambda: session
+    opened: list[Session] = [] if callable(session) else [session]
+
+    def open_session(*, is_small: bool = False) -> Session:
+        if not opened and callable(session):
+            opened.append(session(is_small=is_small))
+        return opened[0]
+
+    return open_session
 
 
 def run_project(
@@ -81,12 +96,17 @@ def run_project(
     # Without Spark: complete what a crash left unfinished, admit the project, plan it once, fingerprint its inputs.
     prepared = prepare(workspace, project, period, store=store, options=options)
     # Only a session can complete outputs that are tables of Spark's catalog.
-    opened = open_once(session)()
+    opened = open_once(session)(is_small=is_small(prepared.plan, prepared.catalog, root))
     with explain_errors("starting the run"):
         recovered = recover(store, root, session=opened.spark)
         prepared = replace(prepared, warnings=(*(r.note for r in recovered), *prepared.warnings))
         # One transaction writes the snapshot and takes the lock of project and period: from here on the run exists.
-        run = create_run(prepared, store, opened, options)
+        try:
+            run = create_run(prepared, store, opened, options)
+        except RunError as problem:
+            # The holder of the lock may be a dead run whose publication waits: its note says for what.
+            dead = (note for note in prepared.warnings if note.code == "W1502")
+            raise RunError((*problem.diagnostics, *dead)) from None
     with open_work(prepared, run, root, store, opened, progress or Silent()) as work, record_end(work) as findings:
         # Read the inputs, chain the operations, stage every output where nobody sees it.
         outputs = run_operations(work)

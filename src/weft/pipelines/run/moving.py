@@ -310,6 +310,14 @@ def is_whole(move: Move) -> bool:
     return True
 
 
+def is_untouched(move: Move) -> bool:
+    """Whether an output is still staged, and its target was not changed yet."""
+    if move.backup.exists() or not move.source.exists():
+        return False
+    # Right after the exchange the stage holds the old content, which the mark does not name.
+    return not move.mark.exists() or _is_marked(move, move.source)
+
+
 def already_there(target: Path | str) -> RunError:
     """Return the error for a target that must not exist yet."""
     return RunError(

@@ -17,6 +17,7 @@ from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.check import check_outputs
 from weft.pipelines.plan.operations.resolved import ResolvedOutput
 from weft.pipelines.plan.project import ProjectPlan, resolve_project
+from weft.pipelines.plan.resolver.locate import measure_bytes
 from weft.pipelines.run.moving import already_there, format_location
 from weft.pipelines.run.publish import recover, undeclared
 from weft.pipelines.spark.inputs import InputPrint, fingerprint_inputs
@@ -147,6 +148,17 @@ def check_targets(plan: ProjectPlan, root: Path) -> None:
 def inputs_of(plan: ProjectPlan, catalog: Catalog, root: Path) -> dict[str, InputPrint]:
     """Return the current fingerprint of the data of each read."""
     return {read.name: fingerprint_inputs(read.locations, catalog, root) for read in plan.reads}
+
+
+_SMALL_BYTES = 16_000_000
+
+
+def is_small(plan: ProjectPlan, catalog: Catalog, root: Path) -> bool:
+    """Whether so little is read, all of it from local files, that most of the time goes into starting Spark."""
+    sizes = [measure_bytes(read, catalog, root) for read in plan.reads]
+    # A merge also reads its target, of any size.
+    merges = any(isinstance(op, ResolvedOutput) and op.mode == "merge" for op in plan.operations)
+    return not merges and None not in sizes and sum(size or 0 for size in sizes) <= _SMALL_BYTES
 
 
 def locations_of(plan: ProjectPlan, root: Path) -> dict[int, str]:

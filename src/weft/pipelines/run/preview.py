@@ -28,6 +28,7 @@ from weft.pipelines.plan.project import ProjectPlan, resolve_project
 from weft.pipelines.plan.scopes import OperationScope
 from weft.pipelines.run.execute import Opener, RunOptions, open_once
 from weft.pipelines.run.failing import explain_failure
+from weft.pipelines.run.prepare import is_small
 from weft.pipelines.spark.frame import DELETED, Lowering, RunMoment, WorkingFrame, holds
 from weft.pipelines.spark.lower import lower_operation, lower_output, opened
 from weft.pipelines.spark.read import read_table
@@ -193,7 +194,7 @@ def preview(
         )
     op = plan.operations[position]
     typed = None if where is None else _condition(where, op.after)
-    spark = open_once(session)().spark
+    spark = open_once(session)(is_small=is_small(plan, catalog, workspace.root)).spark
     env = Lowering(
         session=spark,
         read=lambda read: read_table(spark, read, catalog, workspace.root, run_at=run_at),

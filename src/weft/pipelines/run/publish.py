@@ -35,6 +35,7 @@ from weft.pipelines.run.moving import (
     Move,
     already_there,
     format_location,
+    is_untouched,
     is_whole,
     keep_for_readers,
     listing,
@@ -166,14 +167,23 @@ def _check(move: Move, read: Listing | None) -> None:
 def _check_inside_workspace(moves: Sequence[Move], root: Path) -> None:
     """Raise W1311 when a link now leads a target out of the workspace."""
     for move in moves:
-        if move.is_files and move.target.is_relative_to(root):
-            outside_path = resolve_outside(root, move.target)
-            if outside_path is not None:
-                raise RunError(
-                    f"the output {str(move.target)!r} leads out of the workspace, to {str(outside_path)!r}",
-                    code="W1311",
-                    help="remove the link, or write an absolute path where the data may go; then resume the run",
-                )
+        outside_path = _led_outside(move, root)
+        if outside_path is not None:
+            raise RunError(
+                _link_sentence(move, outside_path, root),
+                code="W1311",
+                help="remove the link, or write an absolute path where the data may go; then resume the run",
+            )
+
+
+def _led_outside(move: Move, root: Path) -> Path | None:
+    """Return where a link now leads a target, when that is not in the workspace."""
+    return resolve_outside(root, move.target) if move.is_files and move.target.is_relative_to(root) else None
+
+
+def _link_sentence(move: Move, outside_path: Path, root: Path) -> str:
+    target = format_location(move.target, root)
+    return f"the output {target!r} now leads out of the workspace, to {str(outside_path)!r}"
 
 
 def _move_all(moves: Sequence[Move], tables: Tables) -> None:
@@ -283,29 +293,49 @@ def _recover_run(run: RunRecord, store: Store, root: Path, session: Any) -> Reco
 
 
 def _roll_forward(run: RunRecord, outputs: Sequence[OutputRecord], store: Store, root: Path, session: Any) -> Recovered:
-    snapshot = store.snapshot(run.id)
-    plan, catalog = replay_plan(snapshot, root)
+    # Which mode an output has does not matter on the way back.
+    staged = tuple(Move(output, "replace_period") for output in outputs if output.state != "discarded")
+    if any(_led_outside(move, root) for move in staged):
+        return _leave_outside(run, staged, store, root)
+    try:
+        plan, catalog = replay_plan(store.snapshot(run.id), root)
+    except WeftError as problem:
+        if all(move.is_files for move in staged):
+            return _abandon(run, staged, store, problem.message)
+        # It is unknown whether the database has the rows, so moving files back could separate them.
+        return _recovered(run, "waiting", problem.message)
     modes = {op.seq: op.mode for op in plan.operations if hasattr(op, "mode")}
     moves = moves_of(outputs, modes, run, store)
     files = [move for move in moves if move.is_files]
     if all(is_whole(move) for move in files):
         try:
-            _check_inside_workspace(moves, root)
             _move_all(moves, Tables(plan, catalog, root, session))
             _complete(moves, store, run.id, root, registrations(plan, catalog, run.id, root))
         except WeftError as problem:
             if problem.code == "W1516" or is_out_of_reach(problem):
-                # It is unknown whether the database has the rows, so moving files back could separate them.
                 return _recovered(run, "waiting", problem.message)
             return _abandon(run, moves, store, problem.message)
         return _recovered(run, "completed", "it was publishing")
     return _abandon(run, moves, store, "a staged file is missing or has changed")
 
 
-def _abandon(run: RunRecord, moves: Sequence[Move], store: Store, why: str) -> Recovered:
+def _leave_outside(run: RunRecord, moves: Sequence[Move], store: Store, root: Path) -> Recovered:
+    """End a run with a target that a link now leads out of the workspace; nothing is written there."""
+    led = [(move, outside_path) for move in moves if (outside_path := _led_outside(move, root)) is not None]
+    why, first = _link_sentence(*led[0], root), "replace the link with a folder; then "
+    if all(is_untouched(move) for move, _ in led):
+        return _abandon(run, moves, store, why, first)
+    # The old content is in the stage: it belongs where the link is now.
+    return _recovered(run, "waiting", why, first)
+
+
+def _abandon(run: RunRecord, moves: Sequence[Move], store: Store, why: str, first: str = "") -> Recovered:
     """End a run that cannot be published any more, with every target as before."""
-    for move in reversed([m for m in moves if m.is_files]):
-        move_back(move)
+    try:
+        for move in reversed([m for m in moves if m.is_files]):
+            move_back(move)
+    except WeftError as problem:
+        return _recovered(run, "waiting", problem.message)
     for move in moves:
         store.output_staged(replace(move.output, state="discarded"))
     failure = RunFailure(
@@ -314,23 +344,23 @@ def _abandon(run: RunRecord, moves: Sequence[Move], store: Store, why: str) -> R
         detail="every target is as it was before the run",
     )
     store.fail(run.id, failure)
-    return _recovered(run, "failed", why)
+    return _recovered(run, "failed", why, first)
 
 
 _NOTES: dict[Outcome, tuple[str, str]] = {
     "completed": ("was completed: {why} when its process died", "`weft runs show {run}` shows what it published"),
-    "failed": ("has failed: {why}", "`weft run --resume {run}` continues it"),
+    "failed": ("has failed: {why}", "`weft run --resume {run}` continues the run"),
     "waiting": ("died while it published and is not complete yet: {why}", "the next run completes it"),
 }
 
 
-def _recovered(run: RunRecord, outcome: Outcome, why: str) -> Recovered:
+def _recovered(run: RunRecord, outcome: Outcome, why: str, first: str = "") -> Recovered:
     short = short_id(run.id)
     text, help = (part.format(run=short, why=why) for part in _NOTES[outcome])
     note = Diagnostic(
         "W1502",
         f"run {short} of {run.project_name} for {run.period} {text}",
-        help=help,
+        help=first + help,
         severity="note" if outcome == "completed" else "warning",
     )
     return Recovered(run_id=run.id, outcome=outcome, note=note)

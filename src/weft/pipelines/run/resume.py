@@ -23,7 +23,15 @@ from weft.pipelines.run.engine import Kept, whole_steps
 from weft.pipelines.run.execute import Opener, continue_run, create_run, open_once
 from weft.pipelines.run.failing import explain_errors
 from weft.pipelines.run.moving import Move, move_back, verify
-from weft.pipelines.run.prepare import Prepared, RunOptions, check_open, check_targets, inputs_of, locations_of
+from weft.pipelines.run.prepare import (
+    Prepared,
+    RunOptions,
+    check_open,
+    check_targets,
+    inputs_of,
+    is_small,
+    locations_of,
+)
 from weft.pipelines.run.progress import Progress, Silent
 from weft.pipelines.run.publish import completed_family, recover, replay_plan
 from weft.pipelines.run.report import RunReport, report_of
@@ -68,7 +76,7 @@ def resume(
         rows_of=origin_of(run, store),
     )
     _check_appended(prepared if prepared.identical else replace(prepared, rows_of=None), run, store)
-    opened = open_session()
+    opened = open_session(is_small=is_small(plan, catalog, root))
     with explain_errors("resuming the run"):
         # Once more with a session: another run may wait for one to publish to its tables.
         recover(store, root, session=opened.spark)
@@ -159,7 +167,7 @@ def rerun(
     same = prepared.identical and options.known_at is None
     prepared = replace(prepared, identical=same, rerun_of=run.id, rows_of=origin_of(run, store) if same else None)
     _check_appended(prepared, run, store)
-    opened = open_session()
+    opened = open_session(is_small=is_small(plan, catalog, root))
     with explain_errors("starting the run"):
         recover(store, root, session=opened.spark)
         created = create_run(prepared, store, opened, options)

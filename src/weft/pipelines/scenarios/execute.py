@@ -63,7 +63,7 @@ def run_scenarios(
     open_session = open_once(session)
     results = []
     for scenario in scenarios:
-        result = run_scenario(scenario, workspace, reader=reader, session=open_session())
+        result = run_scenario(scenario, workspace, reader=reader, session=open_session(is_small=True))
         results.append(result)
         if on_result is not None:
             on_result(result)

@@ -17,8 +17,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +33,7 @@ Artifact = tuple[str, str, str]
 """Group, name and version of an artifact."""
 
 _GROUP = "org.apache.spark"
+_SDK = "software.amazon.awssdk"
 _NOT_FOUND = ("Could not find artifact", "was not found in", "Could not resolve dependencies")
 _WAIT = 900.0
 _ABOUT = "connector.json"
@@ -40,12 +41,22 @@ _ABOUT = "connector.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connector:
-    """A connector: `artifact` is the name of its main jar, `older` are releases that also work with this Spark."""
+    """A connector: `artifact` is the name of its main jar, `older` are releases that also work with this Spark.
+
+    One for Hadoop's client has the release of Hadoop as its version; `hadoop` has the artifacts of each release.
+    """
 
     name: str
     artifact: str
     what: str
     older: tuple[tuple[Artifact, ...], ...] = ()
+    hadoop: Mapping[str, tuple[Artifact, ...]] = field(default_factory=dict)
+
+
+def _s3_artifacts(hadoop: str, sdk: str) -> tuple[Artifact, ...]:
+    # Hadoop asks for a jar with the clients of all services of AWS, 686 MB; these are the ones that it uses, 19 MB.
+    clients = tuple((_SDK, name, sdk) for name in ("s3", "s3-transfer-manager", "sts"))
+    return (("org.apache.hadoop", "hadoop-aws", hadoop), *clients)
 
 
 CONNECTORS: tuple[Connector, ...] = (
@@ -62,6 +73,12 @@ CONNECTORS: tuple[Connector, ...] = (
         artifact="spark-avro_2.13",
         what="files and messages of format 'avro'",
         older=(((_GROUP, "spark-avro_2.13", "4.1.1"),),),
+    ),
+    Connector(
+        name="s3",
+        artifact="hadoop-aws",
+        what="paths s3:// in Spark",
+        hadoop={hadoop: _s3_artifacts(hadoop, sdk) for hadoop, sdk in (("3.5.0", "2.35.4"),)},
     ),
 )
 
@@ -140,7 +157,7 @@ def install_connector(
                 f"{str(offline or stage)!r} has no {connector.artifact}-<version>.jar",
                 code="W2306",
                 help="it must contain that jar and its dependencies: "
-                f"`mvn dependency:copy-dependencies` of {_GROUP}:{connector.artifact}",
+                f"`mvn dependency:copy-dependencies` of {connector.artifact}",
             )
         (stage / _ABOUT).write_text(json.dumps({"spark": spark_version(), "jars": kept}), encoding="utf-8")
         stage.chmod(0o755)  # mkdtemp lets only its owner in, and other users may share this installation
@@ -174,13 +191,14 @@ def maven_project(artifacts: Iterable[Artifact]) -> str:
     """
     requested = tuple(artifacts)
     listed = ""
+    is_sdk = any(group == _SDK for group, _, _ in requested)
     for group, name, number in requested:
         listed += f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{number}</version>"
-        if len(requested) > 1:
+        if is_sdk:
+            listed += _exclude(_SDK, "bundle")
+        elif len(requested) > 1:
             # Otherwise Maven would request these artifacts in other releases too, as dependencies of each other.
-            listed += (
-                f"<exclusions><exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion></exclusions>"
-            )
+            listed += _exclude(group, "*")
         listed += "</dependency>"
     return (
         "<project><modelVersion>4.0.0</modelVersion><groupId>weft</groupId><artifactId>jars</artifactId>"
@@ -188,8 +206,32 @@ def maven_project(artifacts: Iterable[Artifact]) -> str:
     )
 
 
+def _exclude(group: str, name: str) -> str:
+    return f"<exclusions><exclusion><groupId>{group}</groupId><artifactId>{name}</artifactId></exclusion></exclusions>"
+
+
+def _choices(connector: Connector, release: str) -> tuple[tuple[Artifact, ...], ...]:
+    """Return what may be fetched for a release of Spark, or of Hadoop, the best first."""
+    if not connector.hadoop:
+        return (((_GROUP, connector.artifact, release),), *connector.older)
+    if release not in connector.hadoop:
+        raise ConnectorError(
+            f"cannot fetch the connector {connector.name!r} for Hadoop {release}, which this Spark includes",
+            code="W2306",
+            help=f"install a PySpark with Hadoop {format_list(connector.hadoop)}, or download {connector.artifact} {release} and "
+            f"its dependencies: `weft connectors install {connector.name} --offline DIR`",
+        )
+    return (connector.hadoop[release],)
+
+
+def _hadoop_version() -> str:
+    """Return the version of Hadoop's client that Spark includes, an empty string when it includes none."""
+    return _find_version("hadoop-client-api", (jar.name for jar in _spark_jars()))
+
+
 def _fetch(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
-    release = spark_version()
+    release = _hadoop_version() if connector.hadoop else spark_version()
+    choices = _choices(connector, release)
     program = shutil.which("mvn")
     if program is None:
         raise ConnectorError(
@@ -199,7 +241,7 @@ def _fetch(connector: Connector, stage: Path) -> tuple[Diagnostic, ...]:
             f"`weft connectors install {connector.name} --offline DIR`",
         )
     output = ""
-    for choice in (((_GROUP, connector.artifact, release),), *connector.older):
+    for choice in choices:
         done, output = fetch_artifacts(program, choice, stage)
         if done:
             return () if choice[0][2] == release else (_older_release(connector, release, choice[0][2]),)

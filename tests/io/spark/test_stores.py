@@ -1,0 +1,56 @@
+"""Spark and Weft on the same stores: what one writes, the other reads."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from hdfs_cluster import Hdfs
+from s3_gateway import BUCKET, PASSWORD, USER, Gateway
+from weft.io.spark.session import jars_folder
+from weft.io.stores import hadoop_address, hadoop_conf, open_store
+
+
+@pytest.fixture(params=["s3", "hdfs"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, str]]:
+    """Return the address of an empty folder, and the settings of its store."""
+    if request.param == "hdfs":
+        cluster: Hdfs = request.getfixturevalue("hdfs")
+        return f"{cluster.address}/spark", cluster.settings
+    if not (jars_folder() / "s3").is_dir():
+        missing = "Hadoop's client for S3 is not installed: weft connectors install s3"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing, pytrace=False)
+        pytest.skip(missing)
+    gateway: Gateway = request.getfixturevalue("s3_gateway")
+    # The JVM may have been started before the gateway: what it knows of it comes from files.
+    for name, secret in (("user", USER), ("password", PASSWORD)):
+        (tmp_path / name).write_text(secret)
+    secrets = {"access_key": f"file:{tmp_path}/user", "secret_key": f"file:{tmp_path}/password"}
+    return f"s3://{BUCKET}/spark", {"endpoint": gateway.endpoint, **secrets}
+
+
+def test_spark_and_weft_read_what_the_other_wrote(spark: Any, place: tuple[str, dict[str, str]]) -> None:
+    address, settings = place
+    store, conf = open_store(address, settings), hadoop_conf(address, settings)
+    spark.range(5).coalesce(1).write.options(**conf).mode("overwrite").parquet(f"{hadoop_address(address)}/numbers")
+    parts = [info for info in store.list("numbers/") if info.name.endswith(".parquet")]
+    assert len(parts) == 1
+    content = store.read(parts[0].name)
+    assert parquet.read_table(pa.BufferReader(content))["id"].to_pylist() == list(range(5))
+    store.put("copies/a b.parquet", content)
+    copied = spark.read.options(**conf).parquet(f"{hadoop_address(address)}/copies")
+    assert sorted(row.id for row in copied.collect()) == list(range(5))
+
+
+def test_hadoop_takes_a_secret_from_the_environment_when_it_reads_the_setting(spark: Any) -> None:
+    (name,) = hadoop_conf("s3://lake", {"secret_key": "env:HOME"}).keys() - hadoop_conf("s3://lake").keys()
+    conf = spark.sparkContext._jvm.org.apache.hadoop.conf.Configuration()
+    conf.set(name, hadoop_conf("s3://lake", {"secret_key": "env:HOME"})[name])
+    assert conf.get(name) == os.environ["HOME"]
+    assert os.environ["HOME"] not in conf.getRaw(name)
