@@ -35,7 +35,6 @@ from weft.streams.checkpoint.status import source_sides
 from weft.streams.kernel.ranges import range_of
 from weft.streams.kernel.spec import NEVER, Clock, KernelProblem
 from weft.streams.kernel.state_files import JoinFolder, open_state, save_state
-from weft.streams.kernel.state_store import StateStore
 from weft.streams.kernel.transition import check_size, step
 from weft.streams.plan.identity import describe_parts
 from weft.streams.plan.kernel_spec import build_layout, build_task
@@ -283,7 +282,7 @@ class _Run:
         task, children = build_task(self.plan, one, groups=self.groups), build_layout(self.plan, one)
         ours = Packed(one, "left", children, task, heartbeat.wall_clock)
         theirs = Packed(one, "right", children, task, heartbeat.wall_clock)
-        place = JoinFolder(StateStore(str(self.checkpoint.root)), one.number)
+        place = JoinFolder(self.checkpoint.files, one.number)
         mark = NEVER if heartbeat.watermark is None else heartbeat.watermark
         entries = () if before is None else list_state(self.checkpoint, before)
         out: list[Flowing] = []

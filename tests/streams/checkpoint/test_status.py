@@ -15,7 +15,8 @@ from stream_checkpoints import BATCHES, SQL, at, order, run, shipment, small_pla
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.folder import Checkpoint, read_job_record, record_change, write_document
-from weft.streams.checkpoint.lock import lock_statement, this_process
+from weft.streams.checkpoint.lease import lock_statement
+from weft.streams.checkpoint.lock import this_process
 from weft.streams.checkpoint.status import (
     SideStatus,
     list_jobs,

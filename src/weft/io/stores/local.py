@@ -81,6 +81,10 @@ class LocalFiles:
                 return _describe(name, path.stat())
         return None
 
+    def copy(self, name: str, target: str) -> None:
+        """Copy a file to another name."""
+        self.put(target, self.read(name))
+
     def delete(self, names: Iterable[str]) -> None:
         """Delete files."""
         for name in names:

@@ -120,6 +120,11 @@ class ObjectFiles:
             except FileNotFoundError:
                 return None
 
+    def copy(self, name: str, target: str) -> None:
+        """Copy a file to another name, within the store."""
+        with self._translated(f"copy {name!r}", name):
+            _obstore().copy(self._store, check_name(name, self.root), check_name(target, self.root))
+
     def delete(self, names: Iterable[str]) -> None:
         """Delete files, many with each request."""
         keys = [check_name(name, self.root) for name in names]
