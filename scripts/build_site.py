@@ -7,6 +7,7 @@ from the copy, so that the files in the repository read well without a generator
 from __future__ import annotations
 
 import graphlib
+import html
 import os
 import re
 import shutil
@@ -29,6 +30,7 @@ Nav = list[dict[str, Any]]
 _HEADING = re.compile(r"^# (?P<title>.+)$", re.MULTILINE)
 _LINK = re.compile(r"(?P<before>\]\()(?P<path>[^)\s#:]+)(?P<after>(?:#[^)\s]*)?\))")
 _MARKED_FENCE = re.compile(r"^(?P<fence>`{3,}\w+) (?:raises W\d{4}|(?P<tool>[\w./-]+))$", re.MULTILINE)
+_CODE_WITH_BAR = re.compile(r"`([^`\n]*\\\|[^`\n]*)`")
 _FENCED = re.compile(r"^(?P<fence>`{3,}).*?^(?P=fence)$", re.MULTILINE | re.DOTALL)
 
 
@@ -111,9 +113,15 @@ def adapt(page: str, text: str) -> str:
     parts = []
     end = 0
     for block in _FENCED.finditer(text):
-        parts += [_move_links(page, text[end : block.start()]), block[0]]
+        parts += [_adapt_text(page, text[end : block.start()]), block[0]]
         end = block.end()
-    return "".join([*parts, _move_links(page, text[end:])])
+    return "".join([*parts, _adapt_text(page, text[end:])])
+
+
+def _adapt_text(page: str, text: str) -> str:
+    # In a table a bar of code is written `\|`, of which the generator would show the backslash.
+    bars = _CODE_WITH_BAR.sub(lambda m: f"<code>{html.escape(m[1]).replace(chr(92) + '|', '&#124;')}</code>", text)
+    return _move_links(page, bars)
 
 
 def _move_links(page: str, text: str) -> str:

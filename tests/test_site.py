@@ -157,6 +157,7 @@ def test_a_page_is_adapted_outside_its_code() -> None:
     assert build_site.adapt("a.md", "```python pandas\n1\n```\n```json a/1.json\n2\n```\n```\n3 4\n```\n") == (
         '```python title="pandas"\n1\n```\n```json title="a/1.json"\n2\n```\n```\n3 4\n```\n'
     )
+    assert build_site.adapt("a.md", "| `a\\|<b>` | `c` |\n") == "| <code>a&#124;&lt;b&gt;</code> | `c` |\n"
     assert build_site.adapt("CONTRIBUTING.md", "[a](docs/joins.md) [b](https://x.org/a.md)") == (
         "[a](joins.md) [b](https://x.org/a.md)"
     )
@@ -196,7 +197,7 @@ QUESTIONS = {
     "install": ["pip install weft", "Java 17"],
     "Spark does it support": ["4.0 to 4.3"],
     "Tempo": ["natural_asof", "asof_join"],
-    "YARN": ["pyarrow", "spark:"],
+    "YARN": ["pyarrow", "master: yarn", "spark.archives"],
     "Kafka": ["at least once", "exactly once", "weft-row-id"],
     "Airflow": ["--json", "exit"],
     "memory": ["memory", "three"],
@@ -217,15 +218,24 @@ def questions() -> dict[str, str]:
     return {question: rest for question, rest in rows if question != "question"}
 
 
+def read_section(path: str, anchor: str) -> str:
+    """Return the text of a page of docs/, or of its section with an anchor, up to the next heading of the same level."""
+    text = (ROOT / "docs" / path).read_text(encoding="utf-8")
+    if not anchor:
+        return text
+    for found in re.finditer(r"^(#+) (.*)$", text, re.MULTILINE):
+        if re.sub(r"[^\w -]", "", found[2].lower()).replace(" ", "-") == anchor:
+            return re.split(rf"^#{{1,{len(found[1])}}} ", text[found.end() :], maxsplit=1, flags=re.MULTILINE)[0]
+    raise AssertionError(f"{path} has no section #{anchor}")
+
+
 @pytest.mark.parametrize("topic", QUESTIONS)
 def test_a_question_of_newcomers_is_answered_one_click_from_the_start_page(topic: str) -> None:
     rows = [(question, rest) for question, rest in questions().items() if topic in question]
     assert len(rows) == 1, f"no question, or several, about {topic}"
-    links = [found["path"] for found in re.finditer(r"\]\((?P<path>[^)#]*)(?:#[^)]*)?\)", rows[0][1])]
+    links = re.findall(r"\]\(([^)#]*)#?([^)]*)\)", rows[0][1])
     assert links, f"the answer about {topic} links to no page"
-    text = "\n".join(
-        [rows[0][1], *((ROOT / "docs" / (path or "index.md")).read_text(encoding="utf-8") for path in links)]
-    )
+    text = "\n".join([rows[0][1], *(read_section(path, anchor) for path, anchor in links)])
     assert [word for word in QUESTIONS[topic] if word not in text] == []
 
 

@@ -11,12 +11,13 @@ import zoneinfo
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyspark
 import pytest
 
 from command_line import Ran, weft
+from s3_gateway import BUCKET, Gateway
 from weft.cli import machine
 from weft.cli.commands.doctor import check_java
 from weft.io.spark import class_archive, session
@@ -145,6 +146,9 @@ KAFKA = "CREATE STREAM a (id STRING) WITH ('connector' = 'kafka', 'topic'='a', '
 
 def test_drivers_that_the_workspace_needs_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = fx(tmp_path)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
     jars = session.jars_folder()
     names = {c["name"] for c in weft("doctor", "--json", root=root).data["checks"]}
@@ -172,6 +176,25 @@ def test_drivers_that_the_workspace_needs_are_asked_for(tmp_path: Path, monkeypa
     with (root / "weft.yml").open("a") as file:
         file.write("spark: {conf: {spark.jars: /drivers/books.jar}}\n")
     assert answer(weft("doctor", "--json", root=root), "drivers")[0]
+
+
+def test_stores_that_datasources_name_are_read(s3_gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in s3_gateway.environment.items():
+        monkeypatch.setenv(key, value)
+
+    def check(*prefixes: str) -> list[tuple[bool, str]]:
+        sources = [SimpleNamespace(options={"path_prefix": prefix}) for prefix in (*prefixes, "data", None)]
+        workspace: Any = SimpleNamespace(datasources=sources)
+        return [(c.ok, c.found) for c in machine.check_stores(workspace) if c.name == "files" and (c.ok or c.help)]
+
+    assert check(f"s3a://{BUCKET}/gl", f"s3a://{BUCKET}/gl") == [(True, f"s3://{BUCKET}/gl can be read")]
+    ((ok, found),) = check("s3://nowhere/gl")
+    assert (ok, found[:5]) == (False, "W1907")
+    ((ok, found),) = check("hdfs://name:8020/gl")
+    assert (ok, found.startswith("hdfs://name:8020/gl is not checked: the HTTP address")) == (True, True)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    ((ok, found),) = check(f"s3://{BUCKET}/gl")
+    assert (ok, found[:5], "hunter2" in found) == (False, "W1906", False)
 
 
 def test_schemas_that_an_editor_would_miss_are_seen(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import zoneinfo
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING
 
 from weft.core.documents import Document
 from weft.core.names import format_list, quote_for_shell
+from weft.errors import WeftError
+from weft.redaction import redact
 
 if TYPE_CHECKING:
     from weft.pipelines.model.workspace import Workspace
@@ -176,6 +179,27 @@ def check_drivers(workspace: Workspace) -> Iterator[Check]:
             state += f", installed for Spark {installed.spark}"
         fits = bool(installed.version) and not stale
         yield Check(connector.name, fits, state, f"weft connectors install {connector.name}")
+
+
+def check_stores(workspace: Workspace) -> Iterator[Check]:
+    """Check that this machine can read the object stores and HDFS folders that datasources name."""
+    from weft.io.location import is_local
+    from weft.io.stores import open_store
+
+    prefixes = {str(source.options.get("path_prefix") or "") for source in workspace.datasources}
+    for prefix in sorted(prefix for prefix in prefixes if prefix and not is_local(prefix)):
+        try:
+            store = open_store(prefix, {"timeout": "10", "retries": "1"})
+            # Of a file that does not exist a store says whether its bucket does, and whether we may read there.
+            with suppress(FileNotFoundError):
+                store.read("weft-doctor")
+        except WeftError as error:
+            # Without the package or an address Weft cannot look, but Spark may know the store.
+            is_unknown = error.code in ("W1903", "W1904")
+            found = f"{prefix} is not checked: {error.message}" if is_unknown else f"{error.code}: {error.message}"
+            yield Check("files", ok=is_unknown, found=redact(found), help=error.help)
+        else:
+            yield Check("files", ok=True, found=f"{store.root} can be read")
 
 
 def check_schemas(root: Path) -> Check | None:

@@ -48,6 +48,25 @@ def test_spark_and_weft_read_what_the_other_wrote(spark: Any, place: tuple[str, 
     assert sorted(row.id for row in copied.collect()) == list(range(5))
 
 
+def test_workers_open_stores_of_their_own(spark: Any, place: tuple[str, dict[str, str]]) -> None:
+    store = open_store(*place)
+    store.put("workers/driver", b"x")  # the driver has connections, which no worker may inherit
+
+    def write(part: int) -> tuple[int, bool]:
+        store.put(f"workers/{part}", b"%d" % part)
+        try:
+            store.create("workers/first", b"%d" % part)
+        except FileExistsError:
+            return part, False
+        return part, True
+
+    done = spark.sparkContext.parallelize(range(4), 4).map(write).collect()
+    assert sorted(part for part, _ in done) == list(range(4))
+    (winner,) = [part for part, is_first in done if is_first]
+    assert store.read("workers/first") == b"%d" % winner
+    assert [info.name for info in store.list("workers/")] == [f"workers/{n}" for n in (*range(4), "driver", "first")]
+
+
 def test_hadoop_takes_a_secret_from_the_environment_when_it_reads_the_setting(spark: Any) -> None:
     (name,) = hadoop_conf("s3://lake", {"secret_key": "env:HOME"}).keys() - hadoop_conf("s3://lake").keys()
     conf = spark.sparkContext._jvm.org.apache.hadoop.conf.Configuration()

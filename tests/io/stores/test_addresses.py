@@ -51,7 +51,17 @@ def test_a_relative_folder_is_that_of_the_process_that_opens_it(
 
 @pytest.mark.parametrize(
     "address",
-    ["", "ftp://host/a", "s3://", "s3:///a", "s3:/a", "s3://lake/../other", "s3://lake/a//b", "s3://lake/a#b"],
+    [
+        "",
+        "ftp://host/a",
+        f"ftp://{SECRET}@host/a?x={SECRET}",
+        "s3://",
+        "s3:///a",
+        "s3:/a",
+        "s3://lake/../other",
+        "s3://lake/a//b",
+        "s3://lake/a#b",
+    ],
 )
 def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(FileStoreError) as failure:

@@ -128,6 +128,27 @@ def test_a_link_whose_answer_was_lost_is_our_own(monkeypatch: pytest.MonkeyPatch
     assert [path.name for path in (tmp_path / "commits").iterdir()] == ["1"]
 
 
+def test_a_forked_process_reports_that_it_has_no_threads_instead_of_waiting() -> None:
+    code = (
+        "import os, sys\n"
+        "from memory_files import MemoryFiles\n"
+        "store = MemoryFiles()\n"
+        "store.put('a', b'x')\n"
+        "if os.fork() == 0:\n"
+        "    store.read('a')\n"
+        "os.wait()\n"
+    )
+    path = os.pathsep.join((str(Path(__file__).parents[2]), *sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert b"error[W1908]: this process was forked" in done.stderr
+
+
 KILLED = """
 import os, sys
 from weft.io.stores import open_store

@@ -30,6 +30,7 @@ from weft.cli.machine import (
     check_schemas,
     check_spark,
     check_start,
+    check_stores,
     check_time_zone,
     check_writable,
 )
@@ -168,7 +169,7 @@ def _check_workspace(call: Call, *, upgrade: bool) -> Iterator[Check]:
         return
     workspace = loaded.workspace
     conf = workspace.settings.spark.conf
-    yield from (*check_extras(workspace), *check_drivers(workspace), check_memory(conf))
+    yield from (*check_extras(workspace), *check_drivers(workspace), *check_stores(workspace), check_memory(conf))
     yield from (*check_disk(workspace.root, conf), check_writable(workspace.root))
     if (schemas := check_schemas(workspace.root)) is not None:
         yield schemas

@@ -12,7 +12,16 @@ A store is pickled as its address and settings, without secrets, and each proces
 """
 
 from weft.io.stores.base import FileInfo, FileStore
+from weft.io.stores.data_files import find_stored_files
 from weft.io.stores.hadoop import hadoop_address, hadoop_conf, hadoop_defaults
 from weft.io.stores.opening import open_store
 
-__all__ = ["FileInfo", "FileStore", "hadoop_address", "hadoop_conf", "hadoop_defaults", "open_store"]
+__all__ = [
+    "FileInfo",
+    "FileStore",
+    "find_stored_files",
+    "hadoop_address",
+    "hadoop_conf",
+    "hadoop_defaults",
+    "open_store",
+]

@@ -227,14 +227,14 @@ class HdfsFiles:
 
 def _base(address: StoreAddress, settings: StoreSettings) -> str:
     """Return the address of the HTTP server of the name node."""
-    given = settings.get("webhdfs").rstrip("/")
-    if given:
+    given = (settings.get("webhdfs") or os.environ.get("WEFT_WEBHDFS", "")).rstrip("/")
+    if given and address.scheme == "hdfs":
         return given if given.startswith(("http://", "https://")) else f"http://{given}"
     if address.scheme == "hdfs":
         raise FileStoreError(
             f"the HTTP address of the name node of {address} is not known",
             code="W1903",
-            help="add the setting `webhdfs: http://namenode:9870`, or write webhdfs://namenode:9870/folder",
+            help="add the setting `webhdfs: http://namenode:9870` or set WEFT_WEBHDFS to it, or write webhdfs://namenode:9870/folder",
         )
     return f"{'https' if address.scheme == 'swebhdfs' else 'http'}://{address.container}"
 

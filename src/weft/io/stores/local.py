@@ -48,9 +48,9 @@ class LocalFiles:
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """Return a part of a file."""
-        with self._translated(f"read {name!r}", name), self._path(name).open("rb", buffering=0) as file:
+        with self._translated(f"read {name!r}", name), self._path(name).open("rb") as file:
             file.seek(start)
-            return file.read(length) or b""
+            return file.read(max(length, 0))
 
     def put(self, name: str, data: bytes | memoryview) -> None:
         """Write a whole file and sync it to the disk."""

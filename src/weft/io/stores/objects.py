@@ -32,11 +32,27 @@ from weft.io.stores.settings import StoreSettings
 
 _CHUNK = 1_000
 _CONNECT_SECONDS = 10.0
+_LONGEST_TRANSFER = 20
+"""How many times longer than `timeout` a request may take whose answer keeps arriving."""
 _DENIED = (401, 403)
 _BUSY = (408, 409, 425, 429)
 _STATUS = re.compile(r"status code: (\d{3})\b")
 _NO_BUCKET = re.compile(r"<Code>(?:NoSuchBucket|ContainerNotFound)</Code>")
 _ANSWER = re.compile(r"<Code>([^<]{1,200})</Code>\s*<Message>([^<]{1,400})</Message>")
+
+
+class _Threads:
+    """Whether this process has the threads of obstore; a forked process has none of them, and its requests would wait forever."""
+
+    started = False
+    lost = False
+
+    @classmethod
+    def lose(cls) -> None:
+        cls.lost = cls.started
+
+
+os.register_at_fork(after_in_child=_Threads.lose)
 
 
 class ObjectFiles:
@@ -166,7 +182,9 @@ class ObjectFiles:
     def _connect(self, patience: Patience) -> Any:
         _obstore()
         client: dict[str, Any] = {
-            "timeout": timedelta(seconds=patience.timeout),
+            # A large file may take long, as long as some of it arrives.
+            "read_timeout": timedelta(seconds=patience.timeout),
+            "timeout": timedelta(seconds=patience.timeout * _LONGEST_TRANSFER),
             "connect_timeout": timedelta(seconds=min(patience.timeout, _CONNECT_SECONDS)),
             "allow_http": self._settings.allows_http,
         }
@@ -231,6 +249,13 @@ def _obstore() -> Any:
             code="W1904",
             help="pip install 'weft[stores]', in the Python of the Spark workers too",
         ) from cause
+    if _Threads.lost:
+        raise FileStoreError(
+            "this process was forked from one that had used an object store, which leaves no threads for its requests",
+            code="W1908",
+            help="start processes with `multiprocessing.get_context('spawn')`, or use the store in the new processes only",
+        )
+    _Threads.started = True
     return obstore
 
 

@@ -1,6 +1,7 @@
 """Fingerprints of the inputs of a run, so that a rerun can tell whether they have changed.
 
-No job is needed: local files are hashed here, large ones are identified by size and time of change.
+No job is needed: local files are hashed here, large ones are identified by size and time of change, those of a remote
+store by what the store reports of them.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weft.core.documents import Document
+from weft.errors import FileStoreError
 from weft.io.location import Location, full_path, is_local, list_data_files
 from weft.io.staged import file_hash
+from weft.io.stores.data_files import find_stored_files
 from weft.pipelines.plan.catalog import Catalog
 from weft.pipelines.plan.resolver.locate import find_datasource
 from weft.pipelines.plan.resolver.service import needs_service, request_location
@@ -22,17 +25,18 @@ HASHED_UP_TO = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePrint(Document):
-    """A file as it was read; a hashed file has no time, a large file no hash."""
+    """A file as it was read; a hashed file has no time, a large file no hash, a remote one its version alone."""
 
     path: str
     bytes: int
     mtime_ns: int | None = None
     sha256: str | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputPrint(Document):
-    """The data of one read: local files, and the names of tables or remote paths, whose content is not checked."""
+    """The data of one read: files, and the names of tables and of remote paths that cannot be listed; their content is not checked."""
 
     files: tuple[FilePrint, ...] = ()
     tables: tuple[str, ...] = ()
@@ -55,7 +59,12 @@ def fingerprint_inputs(locations: Iterable[Location], catalog: Catalog, root: Pa
             continue
         path = full_path(location, source, root)
         if not is_local(path):
-            tables[path] = None
+            try:
+                files |= {
+                    f.name: FilePrint(path=f.name, bytes=f.size, version=f.version) for f in find_stored_files(path)
+                }
+            except FileStoreError:  # Spark may have credentials, or know a store, that Python has not
+                tables[path] = None
             continue
         for file in list_data_files(path):
             # Relative, so that a workspace that is moved or checked out elsewhere has the same inputs.
@@ -94,5 +103,7 @@ def changes(before: InputPrint, now: InputPrint) -> tuple[str, ...]:
 
 
 def _describe(file: FilePrint) -> str:
+    if file.version:
+        return f"{file.bytes} bytes, version {file.version}"
     mark = file.sha256[:12] if file.sha256 else f"changed at {file.mtime_ns}"
     return f"{file.bytes} bytes, {mark}"

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from resolvers import catalog, dataset, read_of, resolver, rule, source
+from s3_gateway import BUCKET, Gateway
 from weft.io.connectors import check_datasource
 from weft.io.options import CsvOptions, csv_options
+from weft.io.stores import open_store
 from weft.pipelines.model.resolver import PathStrategy, TableStrategy
 from weft.pipelines.spark import inputs
 from weft.pipelines.spark.inputs import FilePrint, InputPrint, changes, fingerprint_inputs
@@ -55,7 +57,29 @@ def test_large_files_are_identified_by_size_and_time(tmp_path: Path, monkeypatch
     assert changes(before, printed(tmp_path)) == ("in changed: 3 bytes, changed at 7 -> 3 bytes, changed at 8",)
 
 
-def test_tables_and_remote_paths_are_named(tmp_path: Path) -> None:
+def test_remote_files_are_identified_by_what_their_store_reports(
+    tmp_path: Path, s3_gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key, value in s3_gateway.environment.items():
+        monkeypatch.setenv(key, value)
+    store = open_store(f"s3://{BUCKET}/inputs")
+    store.put("in/a.csv", b"abc")
+    before = printed(tmp_path, f"s3a://{BUCKET}/inputs/in")
+    assert before.tables == ()
+    assert [(file.path, file.bytes) for file in before.files] == [(f"{store.root}/in/a.csv", 3)]
+    assert InputPrint.from_dict(before.to_dict()) == before
+    assert changes(before, printed(tmp_path, f"s3a://{BUCKET}/inputs/in")) == ()
+    store.put("in/a.csv", b"abd")
+    (changed,) = changes(before, printed(tmp_path, f"s3a://{BUCKET}/inputs/in"))
+    assert changed.startswith(f"{store.root}/in/a.csv changed: 3 bytes, version ")
+
+
+def test_tables_and_remote_paths_that_cannot_be_listed_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
     by = rule("db", strategy=TableStrategy(datasource="pg", table="t", schema="s"))
     known = catalog(resolver(by), source("jdbc", "pg", url="jdbc:postgresql://h/d"), default="main")
     found = fingerprint_inputs(read_of(dataset(), known).locations, known, tmp_path)
