@@ -21,7 +21,7 @@ _OFFLINE = (
     "ProxyError",
     "error sending request",  # of uv
 )
-_KEPT = ("HOME", "JAVA_HOME", "LANG", "PATH", "TMPDIR")
+_KEPT = ("HOME", "JAVA_HOME", "LANG", "PATH", "SPARK_SUBMIT_OPTS", "TMPDIR")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Environment:
     def run(
         self, program: str, *words: str | Path, first: Path | None = None, fails: bool = False
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment with none of the settings of the tests.
+        """Run a program of the environment with none of the settings of the tests but those of the JVM.
 
         PATH starts with `first`, or with the environment as after `activate`.
         """

@@ -19,8 +19,6 @@ from pathlib import Path
 from weft.core.crash import VARIABLE
 
 TESTS = Path(__file__).parent
-FAST_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM that is killed within seconds compiles nothing twice."""
 
 
 class Leader(subprocess.Popen[bytes]):
@@ -68,7 +66,6 @@ def running(
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join((str(TESTS), str(TESTS.parent / "src"))),
-        "SPARK_SUBMIT_OPTS": FAST_JVM,
         VARIABLE: crash_at,
         **(env or {}),
     }

@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from needed import stop_without
+
 _PLACES = (*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), Path("/usr/local/pgsql/bin"))
 _USERS = ("postgres", "nobody")
 USER = "weft"
@@ -84,10 +86,7 @@ def running_server() -> Iterator[Server]:
     """Yield a fresh server; skip where there is none to start, which in CI is a failure."""
     place = programs()
     if place is None:
-        reported = "these tests need the programs of PostgreSQL: initdb, pg_ctl"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reported, pytrace=False)
-        pytest.skip(reported)
+        stop_without("these tests need the programs of PostgreSQL: initdb, pg_ctl")
     # Not pytest's own folder: the path of a socket has room for a hundred characters.
     folder = Path(tempfile.mkdtemp(prefix="weft-pg-"))
     server = Server(place, folder, _free_port(), _identity(folder))

@@ -214,7 +214,17 @@ def _asof(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
         spec["skip_nulls"] = "all"
     elif fills and rng.random() < 0.3:
         spec["skip_nulls"] = [canonical_name(c.name) for c in rng.sample(sides.right, rng.randint(1, 2))]
+    if "range_predicates" not in spec:  # they name the order columns
+        _express_order(rng, sides, spec["order"])
     return spec, how
+
+
+def _express_order(rng: random.Random, sides: _Sides, order: dict[str, Any]) -> None:
+    """Write one order column now and then as an expression with the same values."""
+    assert sides.order is not None
+    side, column = rng.choice(tuple(zip(("left", "right"), sides.order, strict=True)))
+    if rng.random() < 0.15:
+        order[side] = f"COALESCE({side}.{quote(column.name)}, {quote(column.name)})"
 
 
 def _second_axis(rng: random.Random, sides: _Sides, *, backward: bool) -> dict[str, Any]:
@@ -233,6 +243,7 @@ def _second_axis(rng: random.Random, sides: _Sides, *, backward: bool) -> dict[s
 def _interval(rng: random.Random, sides: _Sides) -> tuple[dict[str, Any], str]:
     spec, how = _base(rng, sides, "interval"), rng.choice(_HOWS)
     spec["how"] = how
+    _express_order(rng, sides, spec["order"])
     if sides.second is not None:
         return spec | _ends(rng, *sides.second), how
     small, large = sorted((_steps(rng), _steps(rng)))

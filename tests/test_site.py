@@ -20,6 +20,7 @@ import pytest
 from notebooks import write_page
 
 from browser import Browser, open_browser
+from needed import stop_without
 
 ROOT = Path(__file__).parents[1]
 # What a browser fetches by itself when it opens a page.
@@ -100,10 +101,7 @@ def unmade_lists(name: str, page: Page) -> Iterator[str]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the site; skip where the generator is not installed, which is a failure in CI."""
     if importlib.util.find_spec("zensical") is None:
-        problem = "this test needs the generator of the site: `make setup` installs it"
-        if os.environ.get("CI") == "true":
-            pytest.fail(problem, pytrace=False)
-        pytest.skip(problem)
+        stop_without("this test needs the generator of the site: `make setup` installs it")
     folder = tmp_path_factory.mktemp("built") / "site"
     build_site.build(folder)
     return folder

@@ -348,7 +348,7 @@ def _hidden(join: ResolvedJoin) -> Iterator[Row]:
         yield "right.*", f"a {join.how} join keeps left columns"
     else:
         keys = {k.right: f"equal to left.{_name(join.left, k.left)}" for k in join.keys}
-        for i in sorted(set(range(len(join.right))) - {c.right for c in join.output}):
+        for i in sorted(set(join.own_columns("right")) - {c.right for c in join.output}):
             yield f"right.{_name(join.right, i)}", keys.get(i, "not requested")
-    for i in sorted(set(range(len(join.left))) - {c.left for c in join.output}):
+    for i in sorted(set(join.own_columns("left")) - {c.left for c in join.output}):
         yield f"left.{_name(join.left, i)}", "not requested"

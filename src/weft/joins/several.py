@@ -58,6 +58,8 @@ def resolve_several(left: Schema, requests: Sequence[PartRequest]) -> tuple[Part
     schema, origins = left, tuple(Origin(0, i) for i in range(len(left)))
     for number, (spec, right, project) in enumerate(requests, start=1):
         join = _resolved(spec, schema, right, project, number)
+        if join.computed_left or join.computed_right:
+            raise _not_shared(number, "its order is an expression; add it as a column with with_columns")
         direct = _direct(fold_order_conditions(join), left, origins, number)
         if join.how in ("semi", "anti"):
             raise _not_shared(number, f"a {join.how} join adds no column")

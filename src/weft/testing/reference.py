@@ -59,6 +59,7 @@ def reference_join(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Seq
     >>> reference_join(join, [(1, 100), (2, 999)], [(100, "Alice")])
     [(1, 100, 'Alice'), (2, 999, None)]
     """
+    left_rows, right_rows = _with_orders(join, "left", left_rows), _with_orders(join, "right", right_rows)
     pairs = matching_pairs(join, left_rows, right_rows)
     alone = unmatched_rows(pairs, left_rows, right_rows)
     if join.how == "anti":
@@ -87,6 +88,7 @@ def matching_pairs(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Seq
     left_rows, right_rows
         Rows of both sides, as in `reference_join`.  Required.
     """
+    left_rows, right_rows = _with_orders(join, "left", left_rows), _with_orders(join, "right", right_rows)
     pairs: list[Pair] = []
     for i, left in enumerate(left_rows):
         candidates = [j for j, right in enumerate(right_rows) if _is_candidate(join, left, right)]
@@ -106,6 +108,19 @@ def matching_pairs(join: ResolvedJoin, left_rows: Sequence[Row], right_rows: Seq
                 windows = shared_windows(join.match, *times, events)
                 pairs.extend((i, j) for _ in (windows if join.match.per_window else windows[:1]))
     return pairs
+
+
+def _with_orders(join: ResolvedJoin, side: Side, rows: Sequence[Row]) -> list[Row]:
+    """Return rows with the values of orders that are expressions; rows that have them already stay."""
+
+    def completed(row: Row) -> Row:
+        def lookup(slot: Hashable) -> object:
+            return row[slot[1]]  # type: ignore[index]  # slots of an order are (side, index)
+
+        computed = join.computed(side) if len(row) == len(join.own_columns(side)) else ()
+        return (*row, *(evaluate(typed, lookup) for typed in computed))
+
+    return list(map(completed, rows))
 
 
 def _is_candidate(join: ResolvedJoin, left: Row, right: Row) -> bool:

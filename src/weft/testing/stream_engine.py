@@ -17,6 +17,7 @@ from weft.core.frozen import FrozenMap
 from weft.errors import Code, StreamError
 from weft.expr import evaluate
 from weft.streams.checkpoint.commit import STAGING, check_open, commit_batch, decide_heartbeat, seal
+from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, activate, create_checkpoint, find_checkpoint
 from weft.streams.checkpoint.ledger import select_reports, side_name
 from weft.streams.checkpoint.manifest import (
@@ -29,7 +30,6 @@ from weft.streams.checkpoint.manifest import (
     list_batches,
     read_manifest,
 )
-from weft.streams.checkpoint.old_state import list_state
 from weft.streams.checkpoint.recover import recover
 from weft.streams.checkpoint.status import source_sides
 from weft.streams.kernel.ranges import range_of

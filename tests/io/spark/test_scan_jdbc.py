@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from needed import stop_without
 from postgres import Server, running_server
 from resolvers import catalog, dataset, read_of, resolver, rule, source, table
 from weft.errors import ResolutionError, RunError
@@ -39,10 +39,7 @@ ORDERS = dataset(
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     if not installed_jars():
-        reported = "these tests need the JDBC driver of PostgreSQL: `scripts/jars` fetches it"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reported, pytrace=False)
-        pytest.skip(reported)
+        stop_without("these tests need the JDBC driver of PostgreSQL: `scripts/jars` fetches it")
     with running_server() as found:
         yield found
 

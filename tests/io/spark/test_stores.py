@@ -11,6 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from hdfs_cluster import Hdfs
+from needed import stop_without
 from s3_gateway import BUCKET, PASSWORD, USER, Gateway
 from weft.io.spark.session import jars_folder
 from weft.io.stores import hadoop_address, hadoop_conf, open_store
@@ -23,10 +24,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str
         cluster: Hdfs = request.getfixturevalue("hdfs")
         return f"{cluster.address}/spark", cluster.settings
     if not (jars_folder() / "s3").is_dir():
-        missing = "Hadoop's client for S3 is not installed: weft connectors install s3"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing, pytrace=False)
-        pytest.skip(missing)
+        stop_without("Hadoop's client for S3 is not installed: weft connectors install s3")
     gateway: Gateway = request.getfixturevalue("s3_gateway")
     # The JVM may have been started before the gateway: what it knows of it comes from files.
     for name, secret in (("user", USER), ("password", PASSWORD)):

@@ -265,11 +265,12 @@ def test_a_comparison_that_takes_null_for_equal_is_shown_where_it_is_allowed() -
         ({"how": "full"}, "keeps or counts right rows"),
         ({"unmatched": "right"}, "keeps or counts right rows"),
         ({"relationship": "1:1"}, "keeps or counts right rows"),
+        ({"order": ("ts + INTERVAL 1 DAY", "ts")}, "its order is an expression"),
     ],
 )
 def test_a_join_that_is_more_than_a_search_cannot_be_one_of_several(given: Any, why: str) -> None:
     with pytest.raises(WeftError, match=why) as caught:
-        resolve_several(LEFT, [(AsofSpec(BY, order=SAME, **given), RIGHT, None)])
+        resolve_several(LEFT, [(AsofSpec(BY, **{"order": SAME, **given}), RIGHT, None)])
     assert caught.value.code == "W0130"
 
 

@@ -277,3 +277,6 @@ def test_an_as_of_join_that_keeps_its_promises(any_spark: SparkSession, how: Any
     spec = AsofSpec("symbol", order=("at", "quoted"), how=how, relationship="1:1", unmatched="both")  # type: ignore[arg-type]
     result = relation_of(any_spark, trades).asof_join(relation_of(any_spark, quotes), spec)
     assert sorted(rows_of(result.df)) == [("A", 2, 1), ("B", 5, 5)]
+    same = relation_of(any_spark, quotes).rename(quoted="at").with_columns(n="at")
+    result = relation_of(any_spark, trades).natural_asof(same, order="at", by="symbol", how=how, skip_nulls="n")
+    assert sorted(rows_of(result.df)) == [("A", 2, 1, 1), ("B", 5, 5, 5)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from pathlib import Path
 from typing import Any, cast
@@ -12,12 +11,7 @@ import pytest
 from s3_gateway import BUCKET, Gateway
 from stream_checkpoints import BATCHES, as_set, run, small_plan
 from weft.core.crash import CRASH
-from weft.errors import StreamError
 from weft.io.stores.store_path import StorePath, as_place
-from weft.streams.checkpoint import lease
-from weft.streams.checkpoint.folder import find_checkpoint
-from weft.streams.checkpoint.lease import find_runner, lock_statement
-from weft.streams.checkpoint.manifest import last_manifest, list_batches
 from weft.streams.checkpoint.rejects import list_reject_files, read_rejects
 from weft.testing.stream_engine import StreamResult, run_statement
 

@@ -58,4 +58,4 @@ def _is_in_defaults() -> bool:
 
 def write_archive(archive: Path) -> dict[str, str]:
     """Return the setting that lets a new JVM write an archive when it ends."""
-    return {JAVA_OPTIONS: f"{shlex.quote(f'-XX:ArchiveClassesAtExit={archive}')} {_SILENT}"}
+    return {JAVA_OPTIONS: f"{shlex.quote(f'-XX:ArchiveClassesAtExit={archive}')} {_SILENT} {_FAST_COMPILER}"}

@@ -26,6 +26,7 @@ from weft.io.stores.hadoop import hadoop_defaults
 from weft.joins.spark.workers import PYTHON, PYTHON_CONF
 
 if TYPE_CHECKING:
+    from pyspark import Accumulator, AccumulatorParam
     from pyspark.sql import SparkSession
 
 
@@ -178,6 +179,13 @@ class Session:
     def last_job(self, tag: str) -> int:
         """Return the number of the last job of a tag, -1 when it has none; classic sessions only."""
         return max(self.spark.sparkContext.statusTracker().getJobIdsForGroup(tag), default=-1)
+
+
+def collect_from_tasks(
+    spark: SparkSession, how: AccumulatorParam[list[dict[str, Any]]]
+) -> Accumulator[list[dict[str, Any]]]:
+    """Return a list to which tasks add; Spark takes what an attempt added when it has succeeded."""
+    return spark.sparkContext.accumulator([], how)
 
 
 def count_cores(spark: SparkSession) -> int:

@@ -173,7 +173,7 @@ class TemporalJoins(Frame):
             The right relation.  Required.
         order
             The order columns: ``"ts"`` if both sides use that name, ``("event_ts", "quote_ts")``, or an `AsofOrder`.
-            Required.
+            An expression may stand for a name: ``("CAST(ts AS timestamp)", "quote_ts")``.  Required.
         by
             All keys, so that none is inferred: a name that both sides have, or a sequence of names and of pairs
             ``("left_name", "right_name")``; ``[]`` for no key.  None (default) infers the keys.

@@ -11,7 +11,7 @@ from weft.errors import ArgumentError, JoinSpecError, JoinTypeError, NoJoinKeysE
 from weft.joins.resolve.matching import find_columns, resolve_match
 from weft.joins.resolve.natural import NaturalKeys
 from weft.joins.resolve.output import OutputRequest, output_columns
-from weft.joins.resolve.predicates import resolve_predicates, suggest_cast
+from weft.joins.resolve.predicates import compute_orders, resolve_predicates, suggest_cast
 from weft.joins.resolve.resolved import (
     AsOf,
     Exact,
@@ -64,6 +64,7 @@ def resolve_join(
             "the two sides differ in case sensitivity",
             help="create both relations with the same spark.sql.caseSensitive",
         )
+    ours, theirs = compute_orders(spec, "left", left), compute_orders(spec, "right", right)
     keys, conditions, match = _conditions(spec, left, right, inference) if spec else ((), (), Exact())
     request = OutputRequest(
         how=how,
@@ -76,8 +77,10 @@ def resolve_join(
     )
     return ResolvedJoin(
         how=how,
-        left=left,
-        right=right,
+        left=ours.schema,
+        right=theirs.schema,
+        computed_left=ours.computed,
+        computed_right=theirs.computed,
         keys=keys,
         match=match,
         output=_output(request, match),
@@ -143,8 +146,10 @@ def check_conditions(
     spec: JoinSpec, left: Schema, right: Schema, mistakes: ErrorCollector, keys: tuple[ResolvedKey, ...] = ()
 ) -> tuple[tuple[ResolvedPredicate, ...], Match]:
     """Return the predicates and the match of a spec; errors are added to `mistakes`."""
-    conditions = resolve_predicates(spec, left, right, keys, mistakes)
     match: Match = Exact()
+    with mistakes.collect():
+        left, right = compute_orders(spec, "left", left).schema, compute_orders(spec, "right", right).schema
+    conditions = resolve_predicates(spec, left, right, keys, mistakes)
     with mistakes.collect():
         match = resolve_match(spec, left, right) if isinstance(spec, TemporalSpec) else match
     return conditions, match

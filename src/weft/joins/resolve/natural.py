@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from weft import expr
 from weft.core.findings import ErrorCollector
 from weft.core.names import canonical_name, find_similar, fold, format_list, parse_name, suggest
 from weft.core.types import Schema
 from weft.errors import NoJoinKeysError, UnknownColumnError
 from weft.joins.resolve.resolved import Origin
-from weft.joins.spec.asof import AsofOrder
+from weft.joins.spec.asof import AsofOrder, read_order_expression
 from weft.joins.spec.join import KeyPairs
 
 
@@ -103,8 +104,15 @@ def _shared(
                     help=suggest(name, shared, "shared columns are", most=1),
                 )
     if order is not None:
-        excluded |= {folded(parse_name(order.left)), folded(parse_name(order.right))}
+        excluded |= set(map(folded, (*_order_names(order.left, left), *_order_names(order.right, right))))
     return tuple(n for n in shared if folded(n) not in excluded)
+
+
+def _order_names(order: str, schema: Schema) -> tuple[str, ...]:
+    """Return the name of an order column, or the names of the columns that its expression reads."""
+    name = parse_name(order)
+    tree = None if name in schema else read_order_expression(name)
+    return (name,) if tree is None else tuple(ref.name for ref in expr.references(tree))
 
 
 def _index(schema: Schema, written: str, side: str, parameters: Sequence[str]) -> int:

@@ -25,7 +25,7 @@ from weft.expr.ast import Binary
 from weft.joins.resolve.axis import DAY
 from weft.joins.resolve.matching import find_columns, measure
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin, ResolvedKey, ResolvedPredicate, Side, Slot
-from weft.joins.spec.asof import AsofSpec
+from weft.joins.spec.asof import AsofSpec, TemporalSpec, read_order_expression
 from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.predicates import SIDES, ColumnPredicate, JoinPredicate
 
@@ -73,6 +73,35 @@ _CLASSES: dict[str, type[WeftError]] = {
     "W0216": AmbiguousColumnError,
     "W0209": JoinTypeError,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedSide:
+    """A schema with a column behind its own for each order that is an expression, and these expressions."""
+
+    schema: Schema
+    computed: tuple[Typed, ...] = ()
+
+
+def compute_orders(spec: JoinSpec | None, side: Side, schema: Schema) -> OrderedSide:
+    """Add the orders of a side that are expressions as columns; a column with that name comes first."""
+    found = OrderedSide(schema)
+    if not isinstance(spec, TemporalSpec):
+        return found
+    known = spec.known if isinstance(spec, AsofSpec) else None
+    for order in (spec.order, known):
+        name = None if order is None else parse_name(order.left if side == "left" else order.right)
+        tree = None if name is None or name in found.schema else read_order_expression(name)
+        if name is None or tree is None:
+            continue
+        try:
+            typed = expr.check(tree, expr.TableScope({side: schema}), today=False)
+        except ExpressionError as cause:
+            raise _CLASSES.get(cause.code, JoinSpecError)(cause.diagnostics) from cause
+        column = Field(name, typed.dtype, nullable=True)
+        wider = Schema((*found.schema.fields, column), schema.case_sensitive)
+        found = OrderedSide(wider, (*found.computed, typed))
+    return found
 
 
 def resolve_predicates(

@@ -167,6 +167,9 @@ class ResolvedJoin:
     nulls_equal: bool = False
     relationship: Relationship | None = None
     unmatched: tuple[Side, ...] = ()
+    # Of the order columns that are expressions: the last columns of the schema of their side.
+    computed_left: tuple[Typed, ...] = ()
+    computed_right: tuple[Typed, ...] = ()
     dropped_aliases: tuple[tuple[str, str], ...] = ()
     # Not compared: specs that are written differently may resolve to the same join.
     fingerprint: str = field(default="", compare=False)
@@ -180,6 +183,14 @@ class ResolvedJoin:
     def schema_of(self, side: Side) -> Schema:
         """Return the schema of a side."""
         return self.left if side == "left" else self.right
+
+    def computed(self, side: Side) -> tuple[Typed, ...]:
+        """Return the expressions behind the last columns of a side; their slots are ``(side, index)``."""
+        return self.computed_left if side == "left" else self.computed_right
+
+    def own_columns(self, side: Side) -> range:
+        """Return the positions of the columns that the relation of a side has itself."""
+        return range(len(self.schema_of(side)) - len(self.computed(side)))
 
     def carrying(self, left: Sequence[Field], right: Sequence[Field]) -> ResolvedJoin:
         """Return the same join on sides with more columns behind those that it was resolved for.

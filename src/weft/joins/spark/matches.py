@@ -54,7 +54,9 @@ class _Carried:
             frames[side] = sides.frame(side).select("*", *(c.alias(n) for n, (c, _) in added.items()))
             fields[side] = [Field(n, dtype, nullable=True) for n, (_, dtype) in added.items()]
         # Promises are for results that are used; here, rows that break them are what the user looks for.
-        bare = replace(sides.join, how="left", output=(), relationship=None, unmatched=())
+        bare = replace(
+            sides.join, how="left", output=(), relationship=None, unmatched=(), computed_left=(), computed_right=()
+        )
         return cls(frames["left"], frames["right"], bare.carrying(fields["left"], fields["right"]))
 
     def lower(self) -> DataFrame:

@@ -63,7 +63,19 @@ class Sides:
     def of(cls, left: DataFrame, right: DataFrame, join: ResolvedJoin) -> Sides:
         """Rename the columns of both frames."""
         sides = cls(join, left, right, cast("Functions", functions_of(left)))
-        return replace(sides, left=left.toDF(*sides.names("left")), right=right.toDF(*sides.names("right")))
+        return replace(sides, left=sides._renamed("left", left), right=sides._renamed("right", right))
+
+    def _renamed(self, side: Side, frame: DataFrame) -> DataFrame:
+        """Return the frame of a side under positional names, with the orders that are computed."""
+        names, own = self.names(side), self.join.own_columns(side)
+        frame = frame.toDF(*names[: len(own)])
+        computed = zip(names[len(own) :], self.join.computed(side), strict=True)
+
+        def column(slot: Any) -> Column:
+            return self.F.col(names[slot[1]])
+
+        added = {name: compile_expr(typed, column, self.F) for name, typed in computed}
+        return frame.withColumns(added) if added else frame  # Connect takes no empty mapping
 
     def names(self, side: Side) -> list[str]:
         """Return the names of the columns of a side, in order."""

@@ -303,6 +303,11 @@ def _watermark_problem(frame: DataFrame, side: Side, join: ResolvedJoin) -> tupl
     match = join.match
     assert isinstance(match, Within | Overlap | SameWindow)  # noqa: S101  # the caller's branch
     index = order_index(match, side)
+    if index not in join.own_columns(side):
+        return (
+            f"the {side} order is an expression, and only a column has a watermark: {_FOREVER}",
+            "add it as a column before the watermark: df.withColumn('at', ...).withWatermark('at', '30 seconds')",
+        )
     field = join.schema_of(side).fields[index]
     name, column = field.name, f"the {side} order column {quote(field.name)}"
     if field.dtype != TIMESTAMP:

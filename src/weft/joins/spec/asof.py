@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, Self
 
-from weft.core.names import canonical_name, parse_name
-from weft.errors import ArgumentError, JoinSpecError
+from weft import expr
+from weft.core.names import canonical_name, parse_name, quote
+from weft.errors import ArgumentError, ExpressionError, JoinSpecError
 from weft.joins.spec.join import JoinSpec, Keys, check_predicates, read_alias_pairs
 from weft.joins.spec.predicates import JoinPredicate, format_column
 from weft.joins.spec.serial import Serial
@@ -26,9 +27,10 @@ class AsofOrder(Serial):
     Parameters
     ----------
     left
-        Name of the left order column: a time, a date or a number.  Required.
+        Name of the left order column: a time, a date or a number; or an expression over left columns, such as
+        ``"CAST(ts AS timestamp)"``.  Required.
     right
-        Name of the right order column, of a type that can be compared with the left one.  Required.
+        The same for the right side, of a type that can be compared with the left one.  Required.
     tie_break
         Names of right columns, or one name, for an as-of join: of right rows with equal order values, the one with
         the greatest values in these columns wins.  Empty by default.
@@ -53,8 +55,8 @@ class AsofOrder(Serial):
     tie_break: Sequence[str] | str = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "left", canonical_name(parse_name(self.left, what="left order column")))
-        object.__setattr__(self, "right", canonical_name(parse_name(self.right, what="right order column")))
+        object.__setattr__(self, "left", _check_order_column(self.left, "left order column"))
+        object.__setattr__(self, "right", _check_order_column(self.right, "right order column"))
         object.__setattr__(self, "tie_break", check_column_names(self.tie_break, "tie_break"))
 
     def reversed(self) -> AsofOrder:
@@ -65,6 +67,34 @@ class AsofOrder(Serial):
                 help="write the AsofOrder for the other direction",
             )
         return AsofOrder(self.right, self.left)
+
+
+def _check_order_column(text: object, what: str) -> str:
+    if not isinstance(text, str):
+        raise ArgumentError(
+            f"{what} must be a string, not {type(text).__name__}",
+            help="write the name of a column, or an expression such as 'CAST(ts AS timestamp)', in quotes",
+        )
+    try:
+        return canonical_name(parse_name(text, what=what))
+    except JoinSpecError:
+        # The dot may be in an expression: ts * 1.5
+        if read_order_expression(text) is None:
+            raise
+        return quote(text)
+
+
+def read_order_expression(text: str) -> expr.Expr | None:
+    """Return the tree of an expression over columns, None for anything else, also for the name of a column.
+
+    >>> read_order_expression("day + 1") is None, read_order_expression("day") is None
+    (False, True)
+    """
+    try:
+        tree = expr.parse(text)
+    except ExpressionError:
+        return None
+    return None if isinstance(tree, expr.Ref) or not any(expr.references(tree)) else tree
 
 
 def read_order(order: object, what: str = "order") -> AsofOrder:
@@ -164,7 +194,7 @@ class AsofSpec(TemporalSpec):
         See `JoinSpec`.  The keys of an as-of join may be empty (default).
     order
         The order columns: an `AsofOrder`, ``"ts"`` if both sides use that name, or ``("event_ts", "quote_ts")``.
-        Required.
+        An expression may stand for a name.  Required.
     direction
         ``"backward"`` (default): the last right row at or before the left one.  ``"forward"``: the first right
         row at or after it.  ``"nearest"``: the nearer of the two.

@@ -18,6 +18,7 @@ from weft.core.crash import crash_point
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ConnectorError, StreamError
 from weft.io.stores.store_path import Place
+from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import (
     Checkpoint,
     damaged_file,
@@ -46,7 +47,6 @@ from weft.streams.checkpoint.manifest import (
     write_heartbeat,
     write_manifest,
 )
-from weft.streams.checkpoint.old_state import list_state
 from weft.streams.kernel.spec import FOREVER, Clock, list_files
 from weft.streams.plan.clocks import compute_clocks, compute_watermark
 from weft.streams.plan.resolved import StatementPlan

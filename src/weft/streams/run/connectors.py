@@ -78,7 +78,11 @@ CONNECTORS: tuple[Connector, ...] = (
         name="s3",
         artifact="hadoop-aws",
         what="paths s3:// in Spark",
-        hadoop={hadoop: _s3_artifacts(hadoop, sdk) for hadoop, sdk in (("3.5.0", "2.35.4"),)},
+        # Of each release of Hadoop, the release of the SDK that it works with.
+        hadoop={
+            hadoop: _s3_artifacts(hadoop, sdk)
+            for hadoop, sdk in (("3.4.1", "2.25.53"), ("3.4.2", "2.29.52"), ("3.5.0", "2.35.4"))
+        },
     ),
 )
 

@@ -16,6 +16,7 @@ from weft.core.names import format_list
 from weft.errors import StreamError
 from weft.io.stores.store_path import Place, as_place
 from weft.streams.checkpoint.commit import check_open, is_sealed
+from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import (
     Checkpoint,
     JobRecord,
@@ -33,7 +34,6 @@ from weft.streams.checkpoint.folder import (
 from weft.streams.checkpoint.lease import lock_statement
 from weft.streams.checkpoint.manifest import last_batch, read_manifest
 from weft.streams.checkpoint.offsets import check_offsets
-from weft.streams.checkpoint.old_state import list_state
 from weft.streams.checkpoint.status import plan_facts
 from weft.streams.kernel.spec import MAX_GROUP_BYTES, NEVER, list_files
 from weft.streams.kernel.state_files import JoinFolder, read_waiting, save_rejects

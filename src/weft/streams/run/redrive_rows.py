@@ -23,9 +23,9 @@ from weft.errors import StreamError
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import to_spark
 from weft.io.stores.store_path import Place, spark_path
+from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import Checkpoint, read_job_record
 from weft.streams.checkpoint.manifest import Manifest, last_manifest, sink_files
-from weft.streams.checkpoint.old_state import list_state
 from weft.streams.checkpoint.rejects import RejectFile, read_rejects
 from weft.streams.kernel.pairs import arrow_type
 from weft.streams.kernel.ranges import ALL

@@ -22,9 +22,10 @@ from weft.core.crash import crash_point
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
-from weft.io.spark.session import JVM_GONE, count_cores
+from weft.io.spark.session import JVM_GONE, collect_from_tasks, count_cores
 from weft.io.stores.store_path import spark_path
 from weft.streams.checkpoint.commit import commit_batch, decide_heartbeat, finish_moves, is_sealed, seal
+from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, read_job_record
 from weft.streams.checkpoint.ledger import TaskReport, select_reports
 from weft.streams.checkpoint.manifest import (
@@ -36,7 +37,6 @@ from weft.streams.checkpoint.manifest import (
     with_aliases,
 )
 from weft.streams.checkpoint.offsets import add_source, check_reading, count_sources, describe_reading, drop_unplanned
-from weft.streams.checkpoint.old_state import list_state
 from weft.streams.checkpoint.recover import recover
 from weft.streams.checkpoint.status import source_sides
 from weft.streams.kernel.spec import KernelProblem
@@ -120,7 +120,7 @@ class Statement:
             record=record,
             sink=sink,
             before=_read_last(plan, checkpoint),
-            reports=running.spark.sparkContext.accumulator([], ReportsParam()),
+            reports=collect_from_tasks(running.spark, ReportsParam()),
             tables={} if is_sealed(checkpoint) else running.reader.tables(plan, checkpoint),
             places=running.reader.places(plan),
         )
