@@ -33,7 +33,7 @@ def test_a_condition_is_asked_where_weft_is_not(tmp_path: Path, condition: str) 
     task = build_task(plan, plan.kernel_steps[0])
     assert task.residual is not None
     assert task.residual.rows is not None
-    (tmp_path / "carried").write_bytes(ship_join(task).payload)
+    (tmp_path / "carried").write_bytes(ship_join(task, tmp_path).payload)
     run = subprocess.run(
         [sys.executable, "-c", ALONE, str(tmp_path / "carried")],
         capture_output=True,
@@ -47,7 +47,7 @@ def test_a_condition_is_asked_where_weft_is_not(tmp_path: Path, condition: str) 
 
 def test_the_same_join_is_carried_under_the_same_name(tmp_path: Path) -> None:
     plan = plan_job(read_spec(SQL, file="job.sql"), tmp_path).statements[0]
-    one, other = (ship_join(build_task(plan, plan.kernel_steps[0])) for _ in range(2))
+    one, other = (ship_join(build_task(plan, plan.kernel_steps[0]), Path()) for _ in range(2))
     assert one == other
     wider = plan_job(read_spec(SQL.replace("'10' SECOND", "'11' SECOND"), file="job.sql"), tmp_path).statements[0]
-    assert ship_join(build_task(wider, wider.kernel_steps[0])).name != one.name
+    assert ship_join(build_task(wider, wider.kernel_steps[0]), Path()).name != one.name
