@@ -63,6 +63,23 @@ def test_crashes_lose_and_double_nothing(bucket: StorePath, tmp_path: Path, grou
     assert found.ledger == whole.ledger
 
 
+@pytest.mark.parametrize("point", ["stream_counted", "stream_manifest", "stream_renaming", "stream_renamed"])
+def test_a_commit_that_was_cut_off_is_finished_by_the_next_start(
+    bucket: StorePath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    def cut(name: str) -> None:
+        if name == point:
+            raise ConnectionAbortedError(name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("weft.streams.checkpoint.commit.crash_point", cut)
+        with pytest.raises(ConnectionAbortedError):
+            run_in(bucket)
+    found, whole = run_in(bucket), run(tmp_path)
+    assert as_set(found.rows) == as_set(whole.rows)
+    assert found.ledger == whole.ledger
+
+
 def test_a_store_is_cleaned_by_the_next_commit(bucket: StorePath) -> None:
     """Not by a start: a process that was cut off may still commit what it wrote."""
     found = run_in(bucket, BATCHES[:2], final=False).checkpoint

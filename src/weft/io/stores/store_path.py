@@ -11,14 +11,17 @@ Code that keeps its files either on a disk or in a store is written once, for a 
 from __future__ import annotations
 
 import io
+import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
 
-from weft.core.paths import has_scheme, is_file_url
+from weft.core.paths import is_file_url
 from weft.io.stores.base import FileStore
 from weft.io.stores.hadoop import hadoop_address
 from weft.io.stores.opening import open_store
@@ -47,8 +50,6 @@ class StorePath:
         return StorePath, (self.store, self.key)
 
     def __truediv__(self, name: object) -> StorePath:
-        if has_scheme(str(name)):
-            return StorePath(open_store(str(name)))
         return StorePath(self.store, str(PurePosixPath(self.key, str(name))).removeprefix("./"))
 
     # -- names
@@ -177,11 +178,8 @@ class StorePath:
 
     def replace(self, target: StorePath) -> None:
         """Copy a file of the store to another name, then remove it; both steps may be repeated."""
-        self.store.copy(self.key, target.key if target.store.root == self.store.root else self._key_of(target))
+        self.store.copy(self.key, str(target).removeprefix(f"{self.store.root}/"))
         self.unlink(missing_ok=True)
-
-    def _key_of(self, other: StorePath) -> str:
-        raise ValueError(f"{other} is not in the store {self.store.root}")
 
     def rmdir(self) -> None:
         """Do nothing."""
@@ -197,6 +195,9 @@ class StorePath:
         self.store.delete([self.key, *(found.name for found in self.store.list(self._below))] if self.key else ())
 
 
+_ADDRESS = re.compile(r"(?P<root>[A-Za-z][A-Za-z0-9+.-]*://[^/]*)(?P<key>/.*)?")
+_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+
 Place = Path | StorePath
 """A file or folder on a disk or in a store."""
 
@@ -207,11 +208,19 @@ def as_place(address: str) -> Place:
     >>> as_place("data/streams").name, as_place("s3://lake/streams/job").name
     ('streams', 'job')
     """
-    if has_scheme(address) and not is_file_url(address):
-        head, _, name = address.rstrip("/").rpartition("/")
-        # The last part is a name below a root, so that the folder above can be reached too.
-        return StorePath(open_store(head), name) if not head.endswith("/") else StorePath(open_store(address))
-    return Path(address)
+    found = _ADDRESS.fullmatch(address)
+    if found is None or is_file_url(address):
+        return Path(address)
+    return StorePath(_open_root(found["root"], _credentials()), (found["key"] or "").strip("/"))
+
+
+@cache  # a store keeps its connections
+def _open_root(root: str, _: object) -> FileStore:
+    return open_store(root)
+
+
+def _credentials() -> tuple[str | None, ...]:
+    return tuple(os.environ.get(name) for name in _VARIABLES)
 
 
 def spark_path(place: Place) -> str:

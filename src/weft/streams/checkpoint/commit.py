@@ -144,8 +144,6 @@ def commit_batch(
         state=tuple(report.state for report in wrote),
         rejects=FrozenMap({name: known for report in wrote for name, known in report.rejects.items()}),
     )
-    if checkpoint.lease is not None:
-        checkpoint.lease.check()
     write_manifest(checkpoint, manifest)
     crash_point("stream_manifest")
     # After the manifest: were the files visible before it, a repeated batch would write their rows a second time.

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from weft.core.documents import Document
 from weft.core.fingerprint import fingerprint
@@ -31,9 +31,6 @@ from weft.core.frozen import EMPTY, FrozenMap, freeze, thaw
 from weft.errors import StreamError
 from weft.io.stores.store_path import Place, StorePath
 from weft.streams.kernel.spec import CHECKSUM, is_intact, with_checksum
-
-if TYPE_CHECKING:
-    from weft.streams.kernel.state_store import StateFiles
 
 FORMAT = 2
 """Number of the layout; a checkpoint of a greater one is refused, one of a smaller one is upgraded."""
@@ -181,17 +178,6 @@ class Checkpoint:
     """One heartbeat for each batch."""
     sealed_file = Below("sealed.json")
     """Exists once the input has ended and all rows are emitted."""
-
-    @property
-    def files(self) -> StateFiles:
-        """The files of the state."""
-        if isinstance(self.root, StorePath):
-            from weft.io.stores.cached import CachedFiles  # noqa: PLC0415  # pyarrow, which `status` does not need
-
-            return CachedFiles(str(self.root))
-        from weft.streams.kernel.state_store import StateStore  # noqa: PLC0415  # likewise
-
-        return StateStore(str(self.root.absolute()))
 
     @property
     def name(self) -> str:

@@ -100,7 +100,7 @@ def _incomplete_error(what: str) -> StreamError:
         code="W2213",
         help="nothing of the batch is committed, and `weft stream run JOB` repeats it; if it fails again, "
         "the workers may be on other machines with their own disks: "
-        "SET 'checkpoint' = '/a/folder/that/all/of/them/share'",
+        "SET 'checkpoint' = '/a/folder/that/all/of/them/share', or the address of a file store",
     )
 
 

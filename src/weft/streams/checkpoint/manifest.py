@@ -102,6 +102,8 @@ def last_manifest(checkpoint: Checkpoint) -> Manifest | None:
 
 def write_manifest(checkpoint: Checkpoint, manifest: Manifest) -> None:
     """Write a manifest, which commits its batch; in a store, raise W2205 if another process has committed it."""
+    if checkpoint.lease is not None:
+        checkpoint.lease.check()
     try:
         write_with_moves(checkpoint, checkpoint.commit_file(manifest.batch), manifest, sink=manifest.sink)
     except FileExistsError as cause:

@@ -15,6 +15,7 @@ from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import format_list
 from weft.errors import StreamError
 from weft.io.stores.store_path import Place, as_place
+from weft.streams.checkpoint.cached_files import open_files
 from weft.streams.checkpoint.commit import check_open, is_sealed
 from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import (
@@ -228,8 +229,8 @@ def _check_state(checkpoint: Checkpoint, batch: int) -> None:
 def save_abandoned(old: Checkpoint, new: Checkpoint, batch: int) -> None:
     """Write the waiting rows of `old` as rejects of `new`."""
     for number, entry in enumerate(list_state(old, read_manifest(old, batch))):
-        rows = read_waiting(JoinFolder(old.files, entry["join"]), entry)
-        place = JoinFolder(new.files, entry["join"])
+        rows = read_waiting(JoinFolder(open_files(old.root), entry["join"]), entry)
+        place = JoinFolder(open_files(new.root), entry["join"])
         save_rejects(place, rows, batch, NEVER, task=number, attempt=uuid.uuid4().hex[:12])
     for folder in (*new.rejects.glob("*"), new.rejects, new.root):
         if folder.is_dir():

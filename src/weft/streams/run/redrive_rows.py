@@ -23,6 +23,7 @@ from weft.errors import StreamError
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import to_spark
 from weft.io.stores.store_path import Place, spark_path
+from weft.streams.checkpoint.cached_files import open_files
 from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import Checkpoint, read_job_record
 from weft.streams.checkpoint.manifest import Manifest, last_manifest, sink_files
@@ -66,7 +67,7 @@ def look_up_rejects(
     task = build_task(plan, step)
     children = build_layout(plan, step)
     last = last_manifest(checkpoint) or Manifest(batch=-1)
-    place = JoinFolder(checkpoint.files, step.number)
+    place = JoinFolder(open_files(checkpoint.root), step.number)
     entries = list_state(checkpoint, last)
     state = open_state(place, entries, ALL, task, _schema(children.left), _schema(children.right))
     plus: list[Any] = []

@@ -40,7 +40,7 @@ from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import from_spark, to_spark
 from weft.io.options import CsvOptions, read_header
 from weft.io.spark.files import escape_formula, escape_formula_name, escaped
-from weft.io.stores.store_path import Place, as_place, spark_path
+from weft.io.stores.store_path import Place, StorePath, as_place, spark_path
 from weft.joins.spark.failures import FailureRule, explain_failure
 from weft.streams.checkpoint.commit import STAGING
 from weft.streams.checkpoint.folder import remove_path
@@ -332,6 +332,12 @@ def as_files(sink: SinkSpec, folder: Place) -> SinkSpec:
 
 def prepare_folder(sink: SinkSpec, folder: Place) -> None:
     """Create the folder of a sink; raise W2309 if it is not writable."""
+    if isinstance(folder, StorePath):
+        # A store that is not there, or that refuses to write, says so before the first batch.
+        marker = folder / STAGING / f"start-{uuid.uuid4().hex[:8]}"
+        marker.write_bytes(b"")
+        marker.unlink()
+        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Permission bits do not tell for every user and file system; creating a folder does.

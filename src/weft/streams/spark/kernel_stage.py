@@ -38,13 +38,14 @@ import weft.errors
 import weft.expr
 import weft.io
 import weft.redaction
+import weft.streams.checkpoint
 import weft.streams.kernel
 from weft.core.frozen import thaw
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import cast_to, to_spark
-from weft.io.stores.cached import CachedFiles
 from weft.io.stores.store_path import Place, StorePath
 from weft.joins.spark.sides import balanced_number
+from weft.streams.checkpoint.cached_files import CachedFiles
 from weft.streams.kernel import arrow_task as worker
 from weft.streams.kernel.arrow_task import arrow_task
 from weft.streams.kernel.ranges import range_of
@@ -75,7 +76,7 @@ def ship_join(task: JoinTask, root: Place) -> ShippedJoin:
     if task.residual is not None and task.residual.rows is not None:
         modules += [weft.codes, weft.redaction, weft.errors, weft.core, weft.expr]
     if isinstance(root, StorePath):
-        modules += [weft.codes, weft.redaction, weft.errors, weft.core, weft.io]
+        modules += [weft.codes, weft.redaction, weft.errors, weft.core, weft.io, weft.streams.checkpoint]
         opening = CachedFiles
     # Also this module, of which `worker_task` runs on workers.
     for module in (*modules, sys.modules[__name__]):

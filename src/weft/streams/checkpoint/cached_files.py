@@ -19,6 +19,8 @@ from typing import Any
 import pyarrow as pa
 
 from weft.io.stores.opening import open_store
+from weft.io.stores.store_path import Place, StorePath
+from weft.streams.kernel.state_store import StateFiles, StateStore
 
 _UNUSED_SECONDS = 900.0  # after the last use; the state of a job that runs is used in each batch
 _FOLDER = "weft-cache"
@@ -73,3 +75,8 @@ class CachedFiles:
             with suppress(OSError):
                 if now - place.stat().st_mtime > _UNUSED_SECONDS:
                     place.unlink()
+
+
+def open_files(root: Place) -> StateFiles:
+    """Return the files of the state of a checkpoint."""
+    return CachedFiles(str(root)) if isinstance(root, StorePath) else StateStore(str(root.absolute()))
