@@ -12,7 +12,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Literal
 
 WORKERS = 2
 START_SECONDS = 120
@@ -56,11 +58,19 @@ def started_cluster(folder: Path, *, hidden: Sequence[Path] = ()) -> Iterator[Cl
         yield Cluster(address, workers)
 
 
-def can_hide_folders() -> bool:
-    """Return whether a process can have a mount namespace of its own here, which only root can make."""
-    if shutil.which("unshare") is None:
-        return False
-    return subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0
+@cache
+def apart(kind: Literal["mount", "uts"]) -> tuple[str, ...]:
+    """Return the command before one that gets disks, or a host name, of its own; empty if no process can have them.
+
+    Root may do that, and others where the system lets them be root in a namespace of their own.
+    """
+    for words in (("unshare", f"--{kind}"), ("unshare", "--map-root-user", f"--{kind}")):
+        if (
+            shutil.which("unshare")
+            and not subprocess.run([*words, "true"], capture_output=True, check=False).returncode
+        ):
+            return words
+    return ()
 
 
 def _apart(hidden: Sequence[Path], command: Sequence[str]) -> list[str]:
@@ -68,7 +78,7 @@ def _apart(hidden: Sequence[Path], command: Sequence[str]) -> list[str]:
     if not hidden:
         return [*command]
     mounts = "".join(f"mount -t tmpfs none {shlex.quote(str(path))} && " for path in hidden)
-    return ["unshare", "--mount", "sh", "-c", f"{mounts}exec {shlex.join(command)}"]
+    return [*apart("mount"), "sh", "-c", f"{mounts}exec {shlex.join(command)}"]
 
 
 @contextmanager

@@ -192,7 +192,8 @@ class StorePath:
 
     def remove_tree(self) -> None:
         """Remove a file, or all files of a folder."""
-        self.store.delete([self.key, *(found.name for found in self.store.list(self._below))] if self.key else ())
+        names = [found.name for found in self.store.list(self._below)]
+        self.store.delete(names or [self.key])
 
 
 _ADDRESS = re.compile(r"(?P<root>[A-Za-z][A-Za-z0-9+.-]*://[^/]*)(?P<key>/.*)?")
