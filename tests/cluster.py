@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
 WORKERS = 2
 START_SECONDS = 120
@@ -59,12 +58,12 @@ def started_cluster(folder: Path, *, hidden: Sequence[Path] = ()) -> Iterator[Cl
 
 
 @cache
-def apart(kind: Literal["mount", "uts"]) -> tuple[str, ...]:
-    """Return the command before one that gets disks, or a host name, of its own; empty if no process can have them.
+def apart() -> tuple[str, ...]:
+    """Return the command before one that gets disks of its own; empty if no process can have them.
 
     Root may do that, and others where the system lets them be root in a namespace of their own.
     """
-    for words in (("unshare", f"--{kind}"), ("unshare", "--map-root-user", f"--{kind}")):
+    for words in (("unshare", "--mount"), ("unshare", "--map-root-user", "--mount")):
         if (
             shutil.which("unshare")
             and not subprocess.run([*words, "true"], capture_output=True, check=False).returncode
@@ -78,7 +77,7 @@ def _apart(hidden: Sequence[Path], command: Sequence[str]) -> list[str]:
     if not hidden:
         return [*command]
     mounts = "".join(f"mount -t tmpfs none {shlex.quote(str(path))} && " for path in hidden)
-    return [*apart("mount"), "sh", "-c", f"{mounts}exec {shlex.join(command)}"]
+    return [*apart(), "sh", "-c", f"{mounts}exec {shlex.join(command)}"]
 
 
 @contextmanager

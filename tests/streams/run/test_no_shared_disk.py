@@ -42,7 +42,7 @@ def test_machines_without_a_shared_disk_lose_and_double_nothing(
     """An executor is killed, then a worker with its executor."""
     if not (jars_folder() / "s3").is_dir():
         stop_without("Hadoop's client for S3 is not installed: weft connectors install s3")
-    if not apart("mount"):
+    if not apart():
         stop_without("no process can have disks of its own here: unshare --mount")
     for key, value in s3_gateway.environment.items():
         monkeypatch.setenv(key, value)
