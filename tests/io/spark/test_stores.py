@@ -13,6 +13,7 @@ from pyarrow import parquet
 from hdfs_cluster import Hdfs
 from needed import stop_without
 from s3_gateway import BUCKET, PASSWORD, USER, Gateway
+from weft.io.spark.failures import data_failure
 from weft.io.spark.session import jars_folder
 from weft.io.stores import hadoop_address, hadoop_conf, open_store
 
@@ -63,6 +64,39 @@ def test_workers_open_stores_of_their_own(spark: Any, place: tuple[str, dict[str
     (winner,) = [part for part, is_first in done if is_first]
     assert store.read("workers/first") == b"%d" % winner
     assert [info.name for info in store.list("workers/")] == [f"workers/{n}" for n in (*range(4), "driver", "first")]
+
+
+def test_failures_of_stores_have_codes(
+    spark: Any, s3_gateway: Gateway, place: tuple[str, dict[str, str]], tmp_path: Path
+) -> None:
+    address, settings = place
+    if address.startswith("hdfs://"):
+        cases = [("gs://lake/x", settings, "W1904"), ("hdfs://127.0.0.1:9/x", settings, "W1905")]
+    else:
+        (tmp_path / "wrong").write_text("hunter2")
+        s3_gateway.create_bucket("denied")
+        wrong = settings | {"secret_key": f"file:{tmp_path}/wrong"}
+        cases = [("s3://nowhere/x", settings, "W1907"), ("s3://denied/x", wrong, "W1906")]
+    for path, given, code in cases:
+        # One attempt: Hadoop repeats requests for minutes.
+        conf = hadoop_conf(path, given) | {"ipc.client.connect.max.retries": "0"}
+        with pytest.raises(Exception, match=r".") as failure:
+            spark.read.options(**conf).parquet(hadoop_address(path))
+        known = data_failure(failure.value)
+        assert known is not None, failure.value
+        assert known.code == code
+        assert "hunter2" not in str(known)
+
+
+def test_a_server_of_s3_that_is_down_is_reported_without_the_dump_of_its_client() -> None:
+    text = (
+        "java.net.ConnectException: getFileStatus on s3://lake/x: software.amazon.awssdk.core.exception.SdkClientException: "
+        "Unable to execute HTTP request: Connect to 127.0.0.1:9 [/127.0.0.1] failed: Connection refused (SDK Attempt Count: 3): x"
+    )
+    known = data_failure(RuntimeError(text))
+    assert known is not None
+    assert known.code == "W1905"
+    assert known.message.endswith("Connect to 127.0.0.1:9 [/127.0.0.1] failed: Connection refused")
 
 
 def test_hadoop_takes_a_secret_from_the_environment_when_it_reads_the_setting(spark: Any) -> None:

@@ -21,7 +21,44 @@ def _readable(text: str) -> str:
     return unquote(text.strip())
 
 
+# Exceptions of Hadoop's clients, which have no condition.
+STORES = (
+    FailureRule(
+        error=ResolutionError,
+        code="W1904",
+        message="Spark has no client for the file store: {0}{1}",
+        help="`weft connectors install s3` fetches that of S3; for another store put its jars into `spark: {{conf: {{spark.jars: ...}}}}`",
+        text=re.compile(r"(Class org\.apache\.hadoop\.fs\.\S+ not found)|(No FileSystem for scheme \"?[\w+.-]+)"),
+    ),
+    FailureRule(
+        error=ResolutionError,
+        code="W1907",
+        message="the bucket of {0} does not exist",
+        help="create it, or correct the address; Weft creates folders, but no buckets",
+        text=re.compile(r"UnknownStoreException: `?([a-z0-9]+://[^\s']+)"),
+    ),
+    FailureRule(
+        error=ResolutionError,
+        code="W1906",
+        message="access denied: {0}{1}",
+        help="check the credentials of Spark, in its environment or in `spark: {{conf: ...}}`, and what they permit",
+        text=re.compile(
+            r"AccessDeniedException: ([a-z0-9]+://\S+)(?=:\s)|AccessControlException: (Permission denied: [^\n]{1,200})"
+        ),
+    ),
+    FailureRule(
+        error=ResolutionError,
+        code="W1905",
+        message="the file store cannot be reached: {0}{1}",
+        help="check that the store runs and that this machine can reach it",
+        text=re.compile(
+            r"SdkClientException: (Unable to execute HTTP request: [^\n]{1,200}?)(?: \(SDK|\n|$)|ConnectException: (Call From [^\n]{1,200})"
+        ),
+    ),
+)
+
 DATA = (
+    *STORES,
     _own("W1317", "correct the value, or declare the column in a type that holds it"),
     _own(
         "W1318", "correct the line; a string with a line end needs `multiline: true` in the options of the datasource"
