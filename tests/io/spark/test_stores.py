@@ -88,6 +88,17 @@ def test_failures_of_stores_have_codes(
         assert "hunter2" not in str(known)
 
 
+def test_a_server_of_s3_that_is_down_is_reported_without_the_dump_of_its_client() -> None:
+    text = (
+        "java.net.ConnectException: getFileStatus on s3://lake/x: software.amazon.awssdk.core.exception.SdkClientException: "
+        "Unable to execute HTTP request: Connect to 127.0.0.1:9 [/127.0.0.1] failed: Connection refused (SDK Attempt Count: 3): x"
+    )
+    known = data_failure(RuntimeError(text))
+    assert known is not None
+    assert known.code == "W1905"
+    assert known.message.endswith("Connect to 127.0.0.1:9 [/127.0.0.1] failed: Connection refused")
+
+
 def test_hadoop_takes_a_secret_from_the_environment_when_it_reads_the_setting(spark: Any) -> None:
     (name,) = hadoop_conf("s3://lake", {"secret_key": "env:HOME"}).keys() - hadoop_conf("s3://lake").keys()
     conf = spark.sparkContext._jvm.org.apache.hadoop.conf.Configuration()

@@ -151,6 +151,9 @@ def test_spark_takes_secrets_from_the_environment(monkeypatch: pytest.MonkeyPatc
         "fs.s3a.bucket.lake.path.style.access": "true",
         "fs.s3a.bucket.lake.connection.ssl.enabled": "false",
         "fs.s3a.bucket.lake.secret.key": "${env.LAKE_SECRET}",
+        "fs.s3a.bucket.lake.attempts.maximum": "2",
+        "fs.s3a.bucket.lake.retry.limit": "4",
+        "fs.s3a.bucket.lake.retry.interval": "200ms",
     }
     assert hadoop_conf("s3://lake")["fs.s3a.bucket.lake.path.style.access"] == "false"
     conf = hadoop_conf("abfss://lake@acc.dfs.core.windows.net/", {"account_key": "env:LAKE_SECRET"})
@@ -172,6 +175,9 @@ def test_sessions_know_the_endpoint_of_the_environment(monkeypatch: pytest.Monke
         "fs.s3a.endpoint.region": "us-east-1",
         "fs.s3a.path.style.access": "true",
         "fs.s3a.connection.ssl.enabled": "false",
+        "fs.s3a.attempts.maximum": "2",
+        "fs.s3a.retry.limit": "4",
+        "fs.s3a.retry.interval": "200ms",
     }
 
 

@@ -52,7 +52,7 @@ STORES = (
         message="the file store cannot be reached: {0}{1}",
         help="check that the store runs and that this machine can reach it",
         text=re.compile(
-            r"SdkClientException: (Unable to execute HTTP request: [^\n]{1,200})|ConnectException: (Call From [^\n]{1,200})"
+            r"SdkClientException: (Unable to execute HTTP request: [^\n]{1,200}?)(?: \(SDK|\n|$)|ConnectException: (Call From [^\n]{1,200})"
         ),
     ),
 )

@@ -82,7 +82,14 @@ def _s3(place: StoreAddress, settings: StoreSettings) -> dict[str, str]:
 
 def _s3_values(settings: StoreSettings) -> dict[str, str]:
     """Return how S3 is reached, without secrets."""
-    values = {"endpoint.region": settings.region, "path.style.access": str(settings.is_path_style).lower()}
+    values = {
+        "endpoint.region": settings.region,
+        "path.style.access": str(settings.is_path_style).lower(),
+        # By default Hadoop repeats requests to a server that is down for minutes.
+        "attempts.maximum": "2",
+        "retry.limit": str(settings.patience.retries),
+        "retry.interval": "200ms",
+    }
     if settings.endpoint:
         values["endpoint"] = settings.endpoint
         values["connection.ssl.enabled"] = str(not settings.endpoint.startswith("http://")).lower()

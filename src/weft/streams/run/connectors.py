@@ -33,6 +33,7 @@ Artifact = tuple[str, str, str]
 """Group, name and version of an artifact."""
 
 _GROUP = "org.apache.spark"
+_HADOOP = "org.apache.hadoop"
 _SDK = "software.amazon.awssdk"
 _NOT_FOUND = ("Could not find artifact", "was not found in", "Could not resolve dependencies")
 _WAIT = 900.0
@@ -41,7 +42,7 @@ _ABOUT = "connector.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connector:
-    """A connector: `artifact` is the name of its main jar, `older` are releases that also work with this Spark.
+    """A connector: `artifact` of `group` is its main jar, `older` are releases that also work with this Spark.
 
     One for Hadoop's client has the release of Hadoop as its version; `hadoop` has the artifacts of each release.
     """
@@ -49,6 +50,7 @@ class Connector:
     name: str
     artifact: str
     what: str
+    group: str = _GROUP
     older: tuple[tuple[Artifact, ...], ...] = ()
     hadoop: Mapping[str, tuple[Artifact, ...]] = field(default_factory=dict)
 
@@ -56,7 +58,7 @@ class Connector:
 def _s3_artifacts(hadoop: str, sdk: str) -> tuple[Artifact, ...]:
     # Hadoop asks for a jar with the clients of all services of AWS, 686 MB; these are the ones that it uses, 19 MB.
     clients = tuple((_SDK, name, sdk) for name in ("s3", "s3-transfer-manager", "sts"))
-    return (("org.apache.hadoop", "hadoop-aws", hadoop), *clients)
+    return ((_HADOOP, "hadoop-aws", hadoop), *clients)
 
 
 CONNECTORS: tuple[Connector, ...] = (
@@ -78,6 +80,7 @@ CONNECTORS: tuple[Connector, ...] = (
         name="s3",
         artifact="hadoop-aws",
         what="paths s3:// in Spark",
+        group=_HADOOP,
         # Of each release of Hadoop, the release of the SDK that it works with.
         hadoop={
             hadoop: _s3_artifacts(hadoop, sdk)
@@ -161,7 +164,7 @@ def install_connector(
                 f"{str(offline or stage)!r} has no {connector.artifact}-<version>.jar",
                 code="W2306",
                 help="it must contain that jar and its dependencies: "
-                f"`mvn dependency:copy-dependencies` of {connector.artifact}",
+                f"`mvn dependency:copy-dependencies` of {connector.group}:{connector.artifact}",
             )
         (stage / _ABOUT).write_text(json.dumps({"spark": spark_version(), "jars": kept}), encoding="utf-8")
         stage.chmod(0o755)  # mkdtemp lets only its owner in, and other users may share this installation
@@ -217,7 +220,7 @@ def _exclude(group: str, name: str) -> str:
 def _choices(connector: Connector, release: str) -> tuple[tuple[Artifact, ...], ...]:
     """Return what may be fetched for a release of Spark, or of Hadoop, the best first."""
     if not connector.hadoop:
-        return (((_GROUP, connector.artifact, release),), *connector.older)
+        return (((connector.group, connector.artifact, release),), *connector.older)
     if release not in connector.hadoop:
         raise ConnectorError(
             f"cannot fetch the connector {connector.name!r} for Hadoop {release}, which this Spark includes",

@@ -9,13 +9,15 @@ from pyspark.sql import SparkSession
 import weft
 from weft import AsofOrder, explain_join
 
-DATA = Path(__file__).parent / "data"
+ROOT = Path(__file__).resolve().parent
+DATA = ROOT / "data"
 
 
 def start_session():
-    """Return a local Spark session whose workers use this Python."""
+    """Return a local Spark session whose workers use this Python, and which logs as conf/log4j2.properties says."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master("local[2]").config("spark.log.level", "ERROR")
+    logging = f"-Dlog4j2.configurationFile={(ROOT / 'conf' / 'log4j2.properties').as_uri()}"
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.extraJavaOptions", logging)
     return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
 
 
