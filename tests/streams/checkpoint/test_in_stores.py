@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import uuid
 from dataclasses import replace
@@ -17,6 +18,7 @@ from weft.core.crash import CRASH
 from weft.errors import FileStoreError, StreamError
 from weft.io.stores.store_path import StorePath, as_place
 from weft.streams.checkpoint import lease
+from weft.streams.checkpoint.cached_files import CachedFiles
 from weft.streams.checkpoint.commit import commit_batch
 from weft.streams.checkpoint.lease import find_runner, lock_statement
 from weft.streams.checkpoint.lock import this_process
@@ -29,7 +31,7 @@ from weft.streams.checkpoint.manifest import (
     write_manifest,
 )
 from weft.streams.checkpoint.rejects import list_reject_files, read_rejects
-from weft.streams.kernel.spec import list_files
+from weft.streams.kernel.spec import checked_files, list_files
 from weft.streams.run.failing import explain_failure
 from weft.testing.stream_engine import StreamResult, run_statement
 
@@ -201,3 +203,16 @@ def test_a_store_that_does_not_answer_stops_the_job_with_its_name(bucket: StoreP
     finally:
         s3_gateway.start()
     assert len(list_batches(run_in(bucket, BATCHES[:2], final=False).checkpoint.commits)) == 2
+
+
+def test_a_state_file_that_is_gone_is_named(bucket: StorePath) -> None:
+    checkpoint = run_in(bucket, BATCHES[:2], final=False).checkpoint
+    manifest = last_manifest(checkpoint)
+    assert manifest is not None
+    (name, *_) = (name for entry in manifest.state or () for name in list_files(entry) if name.endswith(".arrow"))
+    cast("StorePath", checkpoint.join_state(1) / name).unlink()
+    shutil.rmtree(CachedFiles(str(checkpoint.root)).folder)  # as on another machine
+    checked_files().clear()
+    with pytest.raises(StreamError, match=name) as caught:
+        run_in(bucket)
+    assert caught.value.code == "W2202"

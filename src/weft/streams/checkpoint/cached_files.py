@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from weft.io.stores.opening import open_store
 from weft.io.stores.store_path import Place, StorePath
-from weft.streams.kernel.state_store import StateFiles, StateStore
+from weft.streams.kernel.state_store import StateFiles, StateStore, damaged_state
 
 _UNUSED_SECONDS = 900.0  # after the last use; the state of a job that runs is used in each batch
 _FOLDER = "weft-cache"
@@ -44,7 +44,11 @@ class CachedFiles:
         """Return the content of a file as a buffer, memory mapped."""
         place = self._place(name)
         if not place.exists():
-            self._keep(place, self.store.read(name))
+            try:
+                content = self.store.read(name)
+            except FileNotFoundError as cause:
+                raise damaged_state(self.path(name), str(cause)) from cause
+            self._keep(place, content)
         with suppress(OSError):
             os.utime(place)
         if place.stat().st_size == 0:  # an empty file cannot be memory mapped

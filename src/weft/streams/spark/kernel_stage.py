@@ -36,9 +36,7 @@ import weft.codes
 import weft.core
 import weft.errors
 import weft.expr
-import weft.io
 import weft.redaction
-import weft.streams.checkpoint
 import weft.streams.kernel
 from weft.core.frozen import thaw
 from weft.expr.spark.frames import functions_of
@@ -70,14 +68,13 @@ class ShippedJoin:
 
 
 def ship_join(task: JoinTask, root: Place) -> ShippedJoin:
-    """Pickle the kernel with one join, and with what it needs: expressions of conditions by row, and the store."""
+    """Pickle the kernel with one join; a condition that is evaluated by row needs the expressions too."""
     modules = [weft.streams.kernel]
     opening: Callable[[str], StateFiles] = StateStore
     if task.residual is not None and task.residual.rows is not None:
         modules += [weft.codes, weft.redaction, weft.errors, weft.core, weft.expr]
     if isinstance(root, StorePath):
-        modules += [weft.codes, weft.redaction, weft.errors, weft.core, weft.io, weft.streams.checkpoint]
-        opening = CachedFiles
+        opening = CachedFiles  # not carried: workers that use a store have Weft, see docs/howto/cluster.md
     # Also this module, of which `worker_task` runs on workers.
     for module in (*modules, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
