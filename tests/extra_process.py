@@ -1,6 +1,7 @@
-"""A process of a fresh environment with one extra: what the extra is for, then a join, a run and a stream, in one JVM.
+"""A process of a fresh environment with one extra: what the extra is for, and on Spark a join beside it.
 
-Usage: extra_process.py EXTRA FOLDER, where FOLDER holds the workspace ``fx`` and the stream ``job.sql``.
+Usage: extra_process.py EXTRA FOLDER. For ``connect``, whose session is another one, FOLDER holds the workspace ``fx`` and
+the stream ``job.sql``, which run too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import weft
 from weft.cli.main import run_command
-from weft.errors import StoreError
+from weft.errors import FileStoreError, StoreError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,6 +84,22 @@ def use_plot() -> None:
     assert (FOLDER / "matches.png").read_bytes().startswith(b"\x89PNG")
 
 
+def use_stores() -> None:
+    """Read from a server that is not there: the client must be, and say so itself."""
+    from weft.io.stores import open_store
+
+    nobody = {"endpoint": "http://127.0.0.1:1", "allow_http": "true", "anonymous": "true", "retries": "0"}
+    try:
+        open_store("s3://bucket/gl", nobody).read("a.csv")
+    except FileStoreError as problem:
+        assert "http://127.0.0.1:1" in problem.message, problem
+    else:
+        raise AssertionError("nobody listens on port 1")
+
+
+WITHOUT_SPARK = {"plot": use_plot, "postgres": use_postgres, "stores": use_stores}
+
+
 def session() -> Any:
     """Return a Connect session for the extra that is for it, and a classic one for the others."""
     from pyspark.sql import SparkSession as Classic
@@ -93,13 +110,17 @@ def session() -> Any:
 
 
 def main() -> None:
-    """Use the extra, then everything else."""
-    spark = session()
-    if EXTRA == "postgres":
-        use_postgres()
-    elif EXTRA == "plot":
-        use_plot()
-    elif EXTRA == "polars":
+    """Use the extra."""
+    if EXTRA in WITHOUT_SPARK:
+        WITHOUT_SPARK[EXTRA]()
+    else:
+        use_spark(session())
+    sys.stdout.write("all of it ran\n")
+
+
+def use_spark(spark: SparkSession) -> None:
+    """Use an extra of Spark, then join."""
+    if EXTRA == "polars":
         assert weft.relation(spark.range(2)).to_polars().shape == (2, 1)
     elif EXTRA != "connect":
         assert rows_of(spark, EXTRA) == [(1, "a"), (2, "b")]
@@ -108,11 +129,10 @@ def main() -> None:
     joined = left.natural_asof(right, order=weft.AsofOrder(left="at", right="seen"), strategy="kernel")
     found = sorted((row.symbol, row.at, row.price) for row in joined.df.collect())
     assert found == [("A", 3, 9), ("A", 6, 8), ("B", 4, None)], found
-    assert run_command(["-C", str(FOLDER / "fx"), "run", "-p", "2026-01"], spark=spark) == 0
-    mode = "--batch" if EXTRA == "connect" else "--final"  # a stream wants a classic session
-    assert run_command(["-C", str(FOLDER), "stream", "run", "job.sql", mode], spark=spark) == 0
+    if EXTRA == "connect":
+        assert run_command(["-C", str(FOLDER / "fx"), "run", "-p", "2026-01"], spark=spark) == 0
+        assert run_command(["-C", str(FOLDER), "stream", "run", "job.sql", "--batch"], spark=spark) == 0
     spark.stop()
-    sys.stdout.write("all of it ran\n")
 
 
 if __name__ == "__main__":

@@ -43,6 +43,13 @@ class Environment:
             pip = [str(self.programs / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
             _run_or_stop([*pip, "--disable-pip-version-check", *wanted])
 
+    def add(self, *wanted: str) -> None:
+        """Install packages by the uv of the development tools; pip does so where uv cannot reach its registry."""
+        uv = [str(Path(sys.executable).parent / "uv"), "pip", "install", "--quiet", "--system-certs"]
+        add = [*uv, "--python", str(self.programs / "python"), *wanted]
+        if not Path(uv[0]).exists() or subprocess.run(add, capture_output=True, check=False).returncode:
+            self.install(*wanted)
+
     def packages(self) -> set[str]:
         """Return the names of all that is installed."""
         code = "from importlib.metadata import distributions; print(*(d.metadata['Name'] for d in distributions()))"
@@ -66,7 +73,7 @@ class Environment:
     def with_extra(self, extra: str, folder: Path) -> Environment:
         """Return a copy of this environment to which an extra was added."""
         copy = self.copy(folder)
-        copy.install(f"weft[{extra}] @ {self.wheel.as_uri()}")
+        copy.add(f"weft[{extra}] @ {self.wheel.as_uri()}")
         return copy
 
     def run(

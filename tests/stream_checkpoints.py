@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from weft.io.stores.store_path import Place
 from weft.streams.plan.resolve import plan_job
 from weft.streams.plan.resolved import StatementPlan
 from weft.streams.sql.lower import read_spec
@@ -62,3 +63,9 @@ def run(root: Path, batches: Sequence[Batch] = BATCHES, *, final: bool = True) -
 def as_set(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list[tuple[Any, ...]]:
     """Return output rows without the batch that gave them, in a fixed order."""
     return sorted(((r["id"], r["total"], r["shipped"]) for _, r in rows), key=str)
+
+
+def on_disk(place: Place) -> Path:
+    """Return a file or folder of a checkpoint on a disk."""
+    assert isinstance(place, Path)
+    return place

@@ -59,7 +59,7 @@ def _listed(root: Path) -> list[Path]:
     from weft.streams.checkpoint.manifest import sink_files
 
     found = find_checkpoint(root / "streams" / "status")
-    return [] if found is None else list(sink_files(found))
+    return [] if found is None else [path for path in sink_files(found) if isinstance(path, Path)]
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def test_airflow_and_dagster_start_the_run_of_the_month(tmp_path: Path, request:
     programs = []
     for program in ("apache-airflow>=3,<4", "dagster>=1.13,<2"):
         made = empty_environment(tmp_path / program.split(">")[0], Path())
-        made.install(program)
+        made.add(program)
         programs.append(made.programs)
     log, folder = tmp_path / "log.txt", tmp_path / "work"
     folder.mkdir()

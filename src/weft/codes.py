@@ -292,7 +292,7 @@ CODES: Mapping[Code, str] = {
     "W2305": "connector for Avro missing",
     "W2306": "connector cannot be fetched",
     "W2307": "files of equal time",
-    "W2308": "filesystem without atomic rename",
+    "W2308": "sink in an unknown file store",
     "W2309": "sink not writable",
     "W2310": "broker not reachable",
     "W2311": "option refused by the connector",

@@ -52,7 +52,7 @@ HARD = "while True: time.sleep(0.05)\n"
 FALLS_ONCE = "if lives.read_text() == '1': os.kill(os.getpid(), 9)\n" + STOPPABLE
 # Holds the lock of a statement as a real job does.
 TAKES_LOCK = """
-from weft.streams.checkpoint.lock import lock_statement
+from weft.streams.checkpoint.lease import lock_statement
 holding = lock_statement(Path({lock!r}), "order_status")
 holding.__enter__()
 """

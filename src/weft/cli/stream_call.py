@@ -12,9 +12,11 @@ from typer import Argument, Option
 
 from weft.cli.call import Call, unknown_name
 from weft.core.names import WORD
+from weft.core.paths import has_scheme, is_file_url
 from weft.errors import WeftError, WorkspaceError
 
 if TYPE_CHECKING:
+    from weft.io.stores.store_path import Place
     from weft.pipelines.model.workspace import Settings
     from weft.streams.plan.resolved import JobPlan
     from weft.streams.sql.spec import JobSpec
@@ -61,14 +63,26 @@ class JobCall:
     def _env(self) -> dict[str, str]:
         return {**os.environ, **dict(self.variables)}
 
-    def folder(self) -> Path:
-        """Return the checkpoint folder; the default one if the job is invalid."""
+    def folder(self) -> Place:
+        """Return the checkpoint folder, on a disk or in a store; the default one if the job is invalid."""
         # A job that runs must be found and stopped even if its file has errors by now.
         try:
-            folder = self.spec().settings.get("checkpoint")
+            folder = str(self.spec().settings.get("checkpoint") or "")
         except WeftError:
-            folder = None
-        return self.root / (str(folder) if folder else f".weft/{STREAMS}/{self.file.stem}")
+            folder = ""
+        if has_scheme(folder) and not is_file_url(folder):
+            from weft.io.stores.store_path import as_place
+
+            return as_place(folder)
+        return self.root / folder if folder else self._default_folder()
+
+    def local_folder(self) -> Path:
+        """Return the folder on this machine with what its supervisor writes."""
+        folder = self.folder()
+        return folder if isinstance(folder, Path) else self._default_folder()
+
+    def _default_folder(self) -> Path:
+        return self.root / f".weft/{STREAMS}/{self.file.stem}"
 
     def arguments(self) -> list[str]:
         """Return the arguments that name this job on a command line."""

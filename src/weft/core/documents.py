@@ -133,7 +133,7 @@ def to_json(value: Any) -> Any:
         return (value.astimezone(dt.UTC) if value.tzinfo else value).isoformat().replace("+00:00", "Z")
     if isinstance(value, dt.date):
         return value.isoformat()
-    if isinstance(value, Path):
+    if hasattr(value, "as_posix"):  # a Path, or a file of a store
         return value.as_posix()
     return str(value) if isinstance(value, Decimal) else value
 

@@ -17,6 +17,10 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weft.io.stores.store_path import Place
 
 _CHUNK = 1 << 20
 _AT_FDCWD = -100
@@ -55,7 +59,7 @@ class Staged:
     files: tuple[StagedFile, ...]
 
 
-def file_hash(file: Path) -> str:
+def file_hash(file: Place) -> str:
     """Return the SHA-256 of a file in hexadecimal."""
     hashed = hashlib.sha256()
     with file.open("rb") as data:

@@ -16,6 +16,7 @@ from weft.core.crash import Crash, crash_point
 from weft.core.frozen import FrozenMap
 from weft.errors import Code, StreamError
 from weft.expr import evaluate
+from weft.streams.checkpoint.cached_files import open_files
 from weft.streams.checkpoint.commit import STAGING, check_open, commit_batch, decide_heartbeat, seal
 from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, activate, create_checkpoint, find_checkpoint
@@ -35,7 +36,6 @@ from weft.streams.checkpoint.status import source_sides
 from weft.streams.kernel.ranges import range_of
 from weft.streams.kernel.spec import NEVER, Clock, KernelProblem
 from weft.streams.kernel.state_files import JoinFolder, open_state, save_state
-from weft.streams.kernel.state_store import StateStore
 from weft.streams.kernel.transition import check_size, step
 from weft.streams.plan.identity import describe_parts
 from weft.streams.plan.kernel_spec import build_layout, build_task
@@ -283,7 +283,7 @@ class _Run:
         task, children = build_task(self.plan, one, groups=self.groups), build_layout(self.plan, one)
         ours = Packed(one, "left", children, task, heartbeat.wall_clock)
         theirs = Packed(one, "right", children, task, heartbeat.wall_clock)
-        place = JoinFolder(StateStore(str(self.checkpoint.root)), one.number)
+        place = JoinFolder(open_files(self.checkpoint.root), one.number)
         mark = NEVER if heartbeat.watermark is None else heartbeat.watermark
         entries = () if before is None else list_state(self.checkpoint, before)
         out: list[Flowing] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import datetime as dt
 import pickle
+import re
 import subprocess
 import sys
 from inspect import signature
@@ -16,8 +17,8 @@ import pytest
 
 import weft
 from weft import AsofOrder, AsofSpec, ColumnPredicate, ExpressionPredicate, IntervalSpec, WindowSpec
-from weft.core.types import Schema
-from weft.errors import ArgumentError, ColumnCollisionError, JoinTypeError, WeftError
+from weft.core.types import LONG, Field, Schema
+from weft.errors import ArgumentError, ColumnCollisionError, JoinSpecError, JoinTypeError, UnknownColumnError, WeftError
 from weft.joins.explain import explain_resolved
 from weft.joins.relation import Relation, temporal
 from weft.joins.relation.temporal import check_order
@@ -409,3 +410,23 @@ def test_another_python_of_a_local_session_is_asked_for_its_modules(
     for program in (sys.executable, str(tmp_path / "nothing")):
         monkeypatch.setenv("PYSPARK_PYTHON", program)
         assert workers.missing_modules(local) == ()
+
+
+@pytest.mark.parametrize(
+    ("order", "error", "code", "text"),
+    [
+        ("CAST(ts AS timestam)", JoinSpecError, "W0205", "<text>:1:12"),
+        ("(qty * 1.5", JoinSpecError, "W0201", "this parenthesis is not closed"),
+        ("qtty + 1", UnknownColumnError, "W0207", "unknown column 'qtty'"),
+        ("1 + 2", UnknownColumnError, "W0101", "the left relation has no column '1 + 2'"),
+        ("net (usd", UnknownColumnError, "W0101", "did you mean 'net (usd)'"),
+        ("quantity", UnknownColumnError, "W0101", "the left relation has no column 'quantity'"),
+    ],
+)
+def test_an_order_that_is_no_column_is_reported_as_what_it_was_meant_to_be(
+    order: str, error: type[WeftError], code: str, text: str
+) -> None:
+    left: Any = Relation(None, Schema((*LEFT.fields, Field("net (usd)", LONG))), None)  # type: ignore[arg-type]
+    with pytest.raises(error, match=re.escape(text)) as caught:
+        left.natural_asof(QUOTES, order=(order, "ts"), by="symbol")
+    assert caught.value.code == code

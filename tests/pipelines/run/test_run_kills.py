@@ -82,6 +82,8 @@ class Sink:
     generation: int = 0
     seconds: float = 6.0
     """From the start of a run to its end: random moments are chosen from this."""
+    runs: threading.Event = field(default_factory=threading.Event)
+    """Set from the first line of a run until its rows are compared: readers look often then, seldom while a JVM starts."""
 
     def write_input(self) -> None:
         """Give the input the next generation: every amount is its number."""
@@ -98,7 +100,7 @@ class Sink:
 
     def look(self, over: threading.Event) -> None:
         """Read again and again: whole generations only, at every moment."""
-        while not over.wait(0.005):
+        while not over.wait(0.005 if self.runs.is_set() else 0.1):
             try:
                 replaced, added = self.replaced(), self.added()
             except FileNotFoundError:  # listed before an exchange and opened after it
@@ -168,13 +170,14 @@ def run_and_kill(sink: Sink, log: Path, point: str, wait: Callable[[float], floa
     words = ["-m", "weft", "-C", str(sink.root), "run", "fx_reporting", "-p", "2026-01"]
     before = len(log.read_bytes()) if log.exists() else 0
     with running(words, log=log, crash_at=point) as process:
-        if point:
-            assert process.wait(300) == -signal.SIGKILL, log.read_text()
-            return "named step"
         deadline = time.monotonic() + 300
         while process.poll() is None and b"run " not in log.read_bytes()[before:]:
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.02)
+        sink.runs.set()
+        if point:
+            assert process.wait(300) == -signal.SIGKILL, log.read_text()
+            return "named step"
         time.sleep(wait(sink.seconds))
         ended = process.poll() is not None
         process.end_group()
@@ -201,6 +204,7 @@ def kill_once(sink: Sink, spark: SparkSession, log: Path, point: str, chance: ra
     except AssertionError as wrong:
         message = f"{sink.name}, generation {sink.generation}, {point or where}, {outcome}"
         raise AssertionError(message) from wrong
+    sink.runs.clear()
     return where
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_checkpoints import run
+from stream_checkpoints import on_disk, run
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.folder import (
@@ -195,7 +195,7 @@ def test_a_heartbeat_is_there_before_and_stays(tmp_path: Path) -> None:
 def test_a_folder_name_is_not_given_again_after_an_older_checkpoint_was_removed(tmp_path: Path) -> None:
     first, second = (create_checkpoint(tmp_path, JobRecord(groups=1, parts=PARTS)) for _ in range(2))
     kept = read_job_record(second)
-    shutil.rmtree(first.root)
+    shutil.rmtree(on_disk(first.root))
     third = create_checkpoint(tmp_path, JobRecord(groups=2, parts=PARTS))
     assert third.name.endswith("-3")
     assert read_job_record(second) == kept

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import weft.testing.stream_engine as engine
-from stream_checkpoints import BATCHES, as_set, run
+from stream_checkpoints import BATCHES, as_set, on_disk, run
 from weft.core.frozen import FrozenMap, thaw
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import commit_batch
@@ -183,7 +183,7 @@ def test_a_batch_whose_files_are_on_another_disk_is_done_again_by_the_next_run(
 
     def without_a_file(checkpoint: Checkpoint, batch: int, *named: Any) -> Any:
         if batch == 2:
-            next(checkpoint.join_state(1).glob("2-?-*")).unlink()
+            next(on_disk(checkpoint.join_state(1)).glob("2-?-*")).unlink()
         return select_reports(checkpoint, batch, *named)
 
     with monkeypatch.context() as patched:

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from weft.errors import StreamError
-from weft.streams.checkpoint.lock import Process, find_holder, find_process, lock_statement, this_process
+from weft.streams.checkpoint.lease import lock_statement
+from weft.streams.checkpoint.lock import Process, find_holder, find_process, this_process
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from weft.streams.checkpoint.lock import lock_statement
+from weft.streams.checkpoint.lease import lock_statement
 with lock_statement(Path(sys.argv[1]), "status"):
     print("held", flush=True)
     time.sleep(600)

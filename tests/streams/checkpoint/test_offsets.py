@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stream_checkpoints import run, small_plan
+from stream_checkpoints import on_disk, run, small_plan
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.folder import Checkpoint, create_checkpoint, read_job_record
@@ -57,7 +57,7 @@ def as_spark_leaves_it(spark: Path, *, planned: int = LAST, done: int = LAST) ->
 @pytest.fixture
 def checkpoint(recorded_run: Checkpoint, tmp_path: Path) -> Checkpoint:
     """Return a checkpoint of its own for a test to damage."""
-    folder = shutil.copytree(recorded_run.root.parent, tmp_path / "status")
+    folder = shutil.copytree(on_disk(recorded_run.root).parent, tmp_path / "status")
     return Checkpoint(folder / recorded_run.name)
 
 
@@ -65,7 +65,7 @@ def checkpoint(recorded_run: Checkpoint, tmp_path: Path) -> Checkpoint:
 def recorded_run(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     """Return a checkpoint after four batches, each with a record of what it read."""
     made = run(tmp_path_factory.mktemp("recorded"), final=False).checkpoint
-    as_spark_leaves_it(made.spark)
+    as_spark_leaves_it(on_disk(made.spark))
     for batch in range(LAST + 1):
         manifest = read_manifest(made, batch)
         write_manifest(made, replace(manifest, read=describe_reading(made.spark, batch)))
@@ -95,26 +95,26 @@ def test_a_commit_says_what_its_batch_read(checkpoint: Checkpoint) -> None:
 
 
 def lost_spark(checkpoint: Checkpoint) -> None:
-    shutil.rmtree(checkpoint.spark)
+    shutil.rmtree(on_disk(checkpoint.spark))
 
 
 def emptied_spark(checkpoint: Checkpoint) -> None:
-    shutil.rmtree(checkpoint.spark)
+    shutil.rmtree(on_disk(checkpoint.spark))
     checkpoint.spark.mkdir()
 
 
 def older_spark(checkpoint: Checkpoint) -> None:
-    shutil.rmtree(checkpoint.spark)
-    as_spark_leaves_it(checkpoint.spark, planned=1, done=1)
+    shutil.rmtree(on_disk(checkpoint.spark))
+    as_spark_leaves_it(on_disk(checkpoint.spark), planned=1, done=1)
 
 
 def spark_older_by_one(checkpoint: Checkpoint) -> None:
-    shutil.rmtree(checkpoint.spark)
-    as_spark_leaves_it(checkpoint.spark, planned=LAST - 1, done=LAST - 1)
+    shutil.rmtree(on_disk(checkpoint.spark))
+    as_spark_leaves_it(on_disk(checkpoint.spark), planned=LAST - 1, done=LAST - 1)
 
 
 def lost_spark_commits(checkpoint: Checkpoint) -> None:
-    shutil.rmtree(checkpoint.spark / "commits")
+    shutil.rmtree(on_disk(checkpoint.spark / "commits"))
 
 
 def older_commits(checkpoint: Checkpoint) -> None:
@@ -127,7 +127,7 @@ def commits_older_by_one(checkpoint: Checkpoint) -> None:
 
 
 def lost_commits(checkpoint: Checkpoint) -> None:
-    shutil.rmtree(checkpoint.commits)
+    shutil.rmtree(on_disk(checkpoint.commits))
 
 
 DAMAGE = [
@@ -197,7 +197,7 @@ CHANGES = [(another_query, False), (another_plan, True), (lost_sources, True), (
 def test_a_batch_that_read_something_else_than_its_commit_says_is_refused(
     checkpoint: Checkpoint, change: Callable[[Path], None], *, is_incomplete: bool
 ) -> None:
-    change(checkpoint.spark)
+    change(on_disk(checkpoint.spark))
     with pytest.raises(StreamError, match=f"disagree about batch {LAST}") as caught:
         check_offsets(checkpoint)
     assert caught.value.code == "W2202"
@@ -236,11 +236,11 @@ def test_files_of_a_source_without_new_rows_are_not_forgotten(
     checkpoint: Checkpoint, damage: Callable[[Path], None]
 ) -> None:
     """The last batch read nothing of source 0: its commit says nothing about the files that were read before."""
-    quiet_source(checkpoint.spark)
+    quiet_source(on_disk(checkpoint.spark))
     manifest = read_manifest(checkpoint, LAST)
     write_manifest(checkpoint, replace(manifest, read=describe_reading(checkpoint.spark, LAST)))
     check_offsets(checkpoint)
-    damage(checkpoint.spark)
+    damage(on_disk(checkpoint.spark))
     with pytest.raises(StreamError, match=r"'spark/sources/0' does not list all files of the plan") as caught:
         check_offsets(checkpoint)
     assert caught.value.code == "W2202"
@@ -254,7 +254,7 @@ def test_a_planned_batch_whose_files_are_lost_is_refused(
     """Spark would run the planned batch again without rows, and take its files for read."""
     at = create_checkpoint(tmp_path / "new", replace(read_job_record(checkpoint), id="")) if first else checkpoint
     batch = 0 if first else LAST + 1
-    plan(at.spark, batch)
+    plan(on_disk(at.spark), batch)
     check_offsets(at)
     (at.spark / "sources" / "1" / str(batch)).unlink()
     with pytest.raises(StreamError, match=r"'spark/sources/1'"):
@@ -275,15 +275,15 @@ def test_a_committed_batch_that_comes_again_with_other_files_is_refused(checkpoi
         places=(),
     )
     statement.finish_commit(LAST)
-    other_files(checkpoint.spark)
+    other_files(on_disk(checkpoint.spark))
     with pytest.raises(StreamError, match=f"disagree about batch {LAST}"):
         statement.finish_commit(LAST)
 
 
 @pytest.mark.parametrize(("planned", "done"), [(LAST, LAST), (LAST, LAST - 1), (LAST + 1, LAST)])
 def test_what_a_crash_leaves_is_accepted(checkpoint: Checkpoint, planned: int, done: int) -> None:
-    shutil.rmtree(checkpoint.spark)
-    as_spark_leaves_it(checkpoint.spark, planned=planned, done=done)
+    shutil.rmtree(on_disk(checkpoint.spark))
+    as_spark_leaves_it(on_disk(checkpoint.spark), planned=planned, done=done)
     check_offsets(checkpoint)
 
 
@@ -291,17 +291,17 @@ def test_entries_that_spark_has_gathered_are_the_same_files(checkpoint: Checkpoi
     for source in range(2):
         folder = checkpoint.spark / "sources" / str(source)
         lines = [(folder / str(n)).read_text().splitlines()[1] for n in range(LAST + 1)]
-        shutil.rmtree(folder)
-        write(folder / f"{LAST}.compact", "\n".join(("v1", *lines)))
+        shutil.rmtree(on_disk(folder))
+        write(on_disk(folder) / f"{LAST}.compact", "\n".join(("v1", *lines)))
     check_offsets(checkpoint)
 
 
 def test_a_checkpoint_before_its_first_batch_is_accepted(tmp_path: Path, checkpoint: Checkpoint) -> None:
     new = create_checkpoint(tmp_path / "new", replace(read_job_record(checkpoint), id=""))
     check_offsets(new)
-    plan(new.spark, 0)
+    plan(on_disk(new.spark), 0)
     check_offsets(new)
-    plan(new.spark, 1)
+    plan(on_disk(new.spark), 1)
     with pytest.raises(StreamError):
         check_offsets(new)
 
@@ -313,9 +313,9 @@ def test_offsets_that_were_taken_over_are_compared_with_the_commit_before_them(
     new = create_checkpoint(checkpoint.root.parent, record)
     with pytest.raises(StreamError):
         check_offsets(new)
-    shutil.copytree(checkpoint.spark, new.spark)
+    shutil.copytree(on_disk(checkpoint.spark), on_disk(new.spark))
     check_offsets(new)
-    another_plan(new.spark)
+    another_plan(on_disk(new.spark))
     with pytest.raises(StreamError, match="disagree"):
         check_offsets(new)
 
@@ -340,7 +340,7 @@ def test_a_source_that_was_added_changes_nothing_of_what_was_read(checkpoint: Ch
 
 def test_offsets_of_other_sources_are_compared_as_they_are_written(checkpoint: Checkpoint) -> None:
     kafka: tuple[Any, ...] = ('{"orders":{"0":7}}', '{"logOffset":3}')
-    plan(checkpoint.spark, LAST, *kafka)
+    plan(on_disk(checkpoint.spark), LAST, *kafka)
     manifest = read_manifest(checkpoint, LAST)
     write_manifest(checkpoint, replace(manifest, read=describe_reading(checkpoint.spark, LAST)))
     check_offsets(checkpoint)

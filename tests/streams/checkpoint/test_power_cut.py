@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from stream_checkpoints import BATCHES, as_set, order, run, shipment, small_plan
+from stream_checkpoints import BATCHES, as_set, on_disk, order, run, shipment, small_plan
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import STAGING
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, create_checkpoint, find_checkpoint
@@ -160,7 +160,7 @@ def test_corrections_are_on_the_disk_before_the_record_of_their_redrive(
         with pytest.raises(CutError):
             write_redrive(checkpoint, RedriveRecord(number=1, at=0, reasons=("LATE",), files=(move,)))
     left = disk.survives(folder / "after")
-    assert (left / move.source.relative_to(disk.root)).read_text() == "{}"
+    assert (left / on_disk(move.source).relative_to(disk.root)).read_text() == "{}"
 
 
 class FullDisk:
@@ -221,11 +221,11 @@ KINDS = ("job.json", "commits/4.json", ".arrow", ".flags", ".parquet")
 def files_of(checkpoint: Checkpoint, kind: str) -> list[Path]:
     """Return the files of a kind that a restart reads."""
     if kind == ".parquet":
-        return sorted(checkpoint.rejects.rglob("*.parquet"))
+        return sorted(on_disk(checkpoint.rejects).rglob("*.parquet"))
     if kind.endswith(".json"):
-        return [checkpoint.root / kind]
+        return [on_disk(checkpoint.root) / kind]
     paths = {path for entry in read_manifest(checkpoint, 4).state or () for path in list_files(entry)}
-    return [checkpoint.join_state(1) / path for path in sorted(paths) if path.endswith(kind)]
+    return [on_disk(checkpoint.join_state(1)) / path for path in sorted(paths) if path.endswith(kind)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

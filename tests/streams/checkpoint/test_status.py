@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from stream_checkpoints import BATCHES, SQL, at, order, run, shipment, small_plan
+from stream_checkpoints import BATCHES, SQL, at, on_disk, order, run, shipment, small_plan
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.folder import Checkpoint, read_job_record, record_change, write_document
-from weft.streams.checkpoint.lock import lock_statement, this_process
+from weft.streams.checkpoint.lease import lock_statement
+from weft.streams.checkpoint.lock import this_process
 from weft.streams.checkpoint.status import (
     SideStatus,
     list_jobs,
@@ -195,7 +196,7 @@ def test_a_record_with_a_value_of_another_type_is_damaged(tmp_path: Path, key: s
 def test_a_damaged_checkpoint_hides_no_other_statement_and_no_other_job(tmp_path: Path) -> None:
     folder = tmp_path / "streams"
     checkpoint = known(run(tmp_path, BATCHES[:1], final=False).checkpoint)
-    shutil.copytree(checkpoint.root.parent, folder / "other")
+    shutil.copytree(on_disk(checkpoint.root).parent, folder / "other")
     (folder / "other" / "current.json").write_text("{")
     reported = read_job_status("job", folder)
     assert [s.name for s in reported.statements] == ["status"]

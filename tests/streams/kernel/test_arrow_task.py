@@ -14,6 +14,7 @@ from kernel_runs import interval
 from weft.streams.kernel.arrow_task import arrow_task
 from weft.streams.kernel.ranges import range_of
 from weft.streams.kernel.spec import FOREVER, NEVER, Clock, JoinTask, KernelProblem
+from weft.streams.kernel.state_store import StateStore
 
 TIMES = pa.timestamp("us", "Europe/Berlin")
 TICK = (-1, None, None)
@@ -58,7 +59,7 @@ def run(
     work = arrow_task(
         task or interval(0, 10, "full"),
         Clock(left=watermark, right=watermark),
-        root=str(root),
+        files=StateStore(str(root)),
         batch=number,
         state=json.loads(listed.read_text()) if listed.exists() else (),
         watermark=watermark,
@@ -105,7 +106,7 @@ def first_batch(root: Path) -> Any:
     """Return the task of the first batch of an interval join in one task."""
     clock = Clock(left=NEVER, right=NEVER)
     options: dict[str, Any] = {"batch": 0, "state": (), "watermark": NEVER, "wall_clock": 0, "tasks": 1}
-    return arrow_task(interval(0, 10), clock, root=str(root), report=lambda _: None, **options)
+    return arrow_task(interval(0, 10), clock, files=StateStore(str(root)), report=lambda _: None, **options)
 
 
 def test_the_state_is_there_before_the_first_row_comes_out(tmp_path: Path) -> None:
@@ -148,11 +149,12 @@ def test_the_kernel_runs_where_there_is_no_weft(tmp_path: Path) -> None:
         "from pyspark import cloudpickle\n"
         "from weft.streams.kernel.arrow_task import arrow_task\n"
         "from weft.streams.kernel.spec import *\n"
+        "from weft.streams.kernel.state_store import StateStore\n"
         "cloudpickle.register_pickle_by_value(weft.streams.kernel)\n"
         "side = dict(outer=True, raw=True)\n"
         "task = JoinTask(number=1, reach=Reach(kind='interval', upper=10), keys=('k0',),\n"
         "                left=SideTask(name='a', **side), right=SideTask(name='b', **side))\n"
-        "work = arrow_task(task, Clock(left=NEVER, right=NEVER), root=sys.argv[1], batch=0, state=(),\n"
+        "work = arrow_task(task, Clock(left=NEVER, right=NEVER), files=StateStore(sys.argv[1]), batch=0, state=(),\n"
         "                  watermark=NEVER, wall_clock=0, tasks=1, report=print)\n"
         "sys.stdout.buffer.write(cloudpickle.dumps(work))"
     )

@@ -78,7 +78,7 @@ def test_a_run_that_dies_while_it_publishes_leaves_the_earlier_rows(
     run(tmp_path, "seen")
     rows[:] = ["c", "d"]
     with monkeypatch.context() as patch:
-        real = Path.rename
+        real = Path.replace
 
         def dying(self: Path, to: Path) -> Path:
             assert {"a", "b"} <= set(read(tmp_path))
@@ -86,7 +86,7 @@ def test_a_run_that_dies_while_it_publishes_leaves_the_earlier_rows(
                 raise KeyboardInterrupt
             return real(self, to)
 
-        patch.setattr(Path, "rename", dying)
+        patch.setattr(Path, "replace", dying)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path, "seen")
     assert {"a", "b"} <= set(read(tmp_path))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stream_checkpoints import BATCHES, SQL, as_set, order, run, shipment
+from stream_checkpoints import BATCHES, SQL, as_set, on_disk, order, run, shipment
 from stream_spark import job_of, run_memory
 from weft.errors import StreamError
 from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record
@@ -58,7 +58,7 @@ def halfway(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     """Return a workspace after two batches, with copies of the checkpoint after the first in ``older``."""
     root = tmp_path_factory.mktemp("halfway")
     first = run_memory(spark, job_of(SQL, root), BATCHES[:1], final=False)
-    shutil.copytree(first.checkpoint.root, root / "older")
+    shutil.copytree(on_disk(first.checkpoint.root), root / "older")
     run_memory(spark, job_of(SQL, root), BATCHES[:2], final=False)
     return root
 
@@ -89,7 +89,7 @@ def test_a_batch_commits_what_it_read_and_goes_on(spark: SparkSession, halfway: 
 
 
 def test_a_checkpoint_without_its_offsets_is_refused_and_begun_again(spark: SparkSession, root: Path) -> None:
-    shutil.rmtree(in_use(root).spark)
+    shutil.rmtree(on_disk(in_use(root).spark))
     error = refused(spark, root)
     assert (error.code, "'spark' is missing" in error.message) == ("W2202", True)
     run_memory(spark, job_of(SQL, root), BATCHES, fresh=True)
@@ -99,16 +99,16 @@ def test_a_checkpoint_without_its_offsets_is_refused_and_begun_again(spark: Spar
 @pytest.mark.parametrize("half", ["spark", "commits"])
 def test_a_half_that_was_restored_alone_is_refused(spark: SparkSession, root: Path, half: str) -> None:
     checkpoint = in_use(root)
-    shutil.rmtree(checkpoint.root / half)
-    shutil.copytree(root / "older" / half, checkpoint.root / half)
+    shutil.rmtree(on_disk(checkpoint.root) / half)
+    shutil.copytree(root / "older" / half, on_disk(checkpoint.root) / half)
     error = refused(spark, root)
     assert (error.code, "older" in error.message) == ("W2202", True)
 
 
 def test_a_checkpoint_that_was_restored_whole_behind_its_sink_is_refused(spark: SparkSession, root: Path) -> None:
     checkpoint = in_use(root)
-    shutil.rmtree(checkpoint.root)
-    shutil.copytree(root / "older", checkpoint.root)
+    shutil.rmtree(on_disk(checkpoint.root))
+    shutil.copytree(root / "older", on_disk(checkpoint.root))
     error = refused(spark, root)
     assert (error.code, "an older copy" in error.message) == ("W2202", True)
     for later in (root / "out").glob(f"part-{read_job_record(checkpoint).id}-000001-*"):
@@ -132,7 +132,7 @@ def test_a_missing_pointer_never_begins_beside_the_old_folder(spark: SparkSessio
 
 
 def test_a_pointer_to_a_folder_that_is_gone_replaces_its_output(spark: SparkSession, root: Path) -> None:
-    shutil.rmtree(in_use(root).root)
+    shutil.rmtree(on_disk(in_use(root).root))
     assert refused(spark, root).code == "W2202"
     run_memory(spark, job_of(SQL, root), BATCHES, fresh=True)
     assert ids(rows_in(root / "out")) == ids(as_set(run(root / "same").rows))

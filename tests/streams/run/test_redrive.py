@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from command_line import Ran, weft
-from weft.streams.checkpoint.folder import find_checkpoint
+from stream_checkpoints import on_disk
+from weft.streams.checkpoint.folder import find_checkpoint, move_file
 from weft.streams.checkpoint.recover import read_redrives
 
 if TYPE_CHECKING:
@@ -118,18 +119,18 @@ def test_late_rows_become_corrections_before_and_after_the_end(spark: SparkSessi
     (record,) = read_redrives(checkpoint)
     for move in record.files:
         move.source.parent.mkdir(parents=True, exist_ok=True)
-        move.to.rename(move.source)
+        move_file(move.to, move.source)
     again = run(root, spark, "redrive", "job.sql").data["redriven"][0]
     assert rows(spark, root / "out.corrections") == wanted
     assert (again["taken"], again["plus"], again["minus"], again["undecided"]) == (0, 0, 0, 1)
     run(root, spark, "run", "job.sql", "--final")
     # Corrections that cannot be read would come again.
     gone = record.files[0].to
-    gone.rename(root / "gone")
+    on_disk(gone).rename(root / "gone")
     refused = weft("stream", "redrive", "job.sql", "--json", root=root, spark=spark)
     assert (refused.code, refused.codes) == (1, ["W2216"])
     assert str(gone) in refused.document["diagnostics"][0]["message"]
-    (root / "gone").rename(gone)
+    (root / "gone").rename(on_disk(gone))
     whole = run(root, spark, "redrive", "job.sql").data["redriven"][0]
     # What was corrected before is not corrected twice.
     assert (whole["taken"], whole["plus"], whole["minus"], whole["undecided"]) == (1, 0, 0, 0)

@@ -15,7 +15,7 @@ from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.streams.checkpoint.commit import seal
 from weft.streams.checkpoint.folder import find_checkpoint, read_job_record
-from weft.streams.checkpoint.lock import find_holder
+from weft.streams.checkpoint.lease import find_runner
 from weft.streams.checkpoint.manifest import Manifest
 from weft.streams.run.opening import choose_tasks, find_sealed, open_checkpoint
 from weft.streams.run.statement import StoppedError, wait_all
@@ -111,11 +111,11 @@ def test_staging_that_another_checkpoint_uses_stays(tmp_path: Path) -> None:
 def test_a_statement_is_locked_before_its_first_checkpoint_begins(tmp_path: Path) -> None:
     job = job_of(SQL, tmp_path)
     with open_checkpoint(job, job.statements[0], cores=2) as found:
-        assert find_holder(found.lock) is not None
+        assert find_runner(found.lock) is not None
         with pytest.raises(StreamError) as caught, open_checkpoint(job, job.statements[0], cores=2):
             pytest.fail("two processes have one statement")
         assert caught.value.code == "W2205"
-    assert find_holder(found.lock) is None
+    assert find_runner(found.lock) is None
     with open_checkpoint(job, job.statements[0], cores=7) as again:
         assert again == found
 

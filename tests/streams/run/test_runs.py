@@ -16,7 +16,7 @@ from stream_checkpoints import BATCHES, SQL, as_set, order, run, shipment
 from stream_spark import job_of, run_memory
 from weft.errors import ConnectorError, StreamError
 from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record
-from weft.streams.checkpoint.lock import lock_statement
+from weft.streams.checkpoint.lease import lock_statement
 from weft.streams.checkpoint.manifest import (
     Heartbeat,
     last_batch,

@@ -17,7 +17,8 @@ import pytest
 
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
-from weft.streams.checkpoint.lock import Process, find_process, lock_statement, this_process
+from weft.streams.checkpoint.lease import lock_statement
+from weft.streams.checkpoint.lock import Process, find_process, this_process
 from weft.streams.checkpoint.supervisor import (
     SupervisorFiles,
     SupervisorRecord,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import supervisor_races
-from weft.streams.checkpoint.lock import lock_statement
+from weft.streams.checkpoint.lease import lock_statement
 
 TESTS = Path(supervisor_races.__file__).parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(TESTS), str(TESTS.parent / "src")))}

@@ -29,7 +29,9 @@ from weft.core.paths import name_problem
 from weft.errors import Diagnostic, StreamError, WeftError, WorkspaceError
 
 if TYPE_CHECKING:
+    from weft.io.stores.store_path import Place
     from weft.streams.checkpoint.status import JobStatus
+    from weft.streams.checkpoint.supervisor import SupervisorFiles
     from weft.streams.plan.resolved import JobPlan
     from weft.streams.run.report import BatchReport, JobReport, Listener
 
@@ -216,7 +218,7 @@ def _run_supervised(call: Call, chosen: JobCall, only: str | None) -> Envelope:
     """Run a job until a stop is requested, and write the result where the supervisor reads it."""
     from weft.streams.checkpoint.supervisor import SupervisorFiles, is_stop_requested, write_answer
 
-    files = SupervisorFiles(chosen.folder())
+    files = SupervisorFiles(chosen.local_folder())
     try:
         plan = chosen.plan()
         report, rows = _run(call, plan, mode="continuous", only=only, stop=lambda: is_stop_requested(files))
@@ -244,9 +246,9 @@ def start(
 
     chosen = find_job(get_call(context), job, define)
     plan = chosen.plan()
-    files = SupervisorFiles(chosen.folder())
+    files = SupervisorFiles(chosen.local_folder())
     # Reported here: the supervisor runs in the background, and its error would only be in the log.
-    _check_not_sealed(files.job)
+    _check_not_sealed(chosen.folder())
     words = ["-C", str(chosen.root), "stream"]
     if foreground:
         child = [*words, "run", *chosen.arguments(), "--continuous"]
@@ -258,7 +260,7 @@ def start(
         "state": record.state,
         "pid": record.pid,
         "child": record.child_pid,
-        "checkpoint": str(files.job),
+        "checkpoint": str(chosen.folder()),
         "log": str(files.log),
     }
     if record.state == "failed":
@@ -279,7 +281,7 @@ def start(
     )
 
 
-def _check_not_sealed(folder: Path) -> None:
+def _check_not_sealed(folder: Place) -> None:
     from weft.streams.checkpoint.commit import check_open
     from weft.streams.checkpoint.status import iter_checkpoints
 
@@ -306,7 +308,8 @@ def status(
         jobs = [read_job_status(name, base / name) for name in list_jobs(base)]
         text = format_jobs(jobs) if jobs else "no jobs have run yet"
         return _report_status(jobs, {"jobs": [s.to_dict() for s in jobs]}, text)
-    report = read_job_status(*_find_started(call, job, define))
+    found, folder, files = _find_started(call, job, define)
+    report = read_job_status(found, folder, files)
     data, text = report.to_dict(), format_job(report)
     if rejects is not None:
         data["rejects"] = _read_rejects(report, rejects)
@@ -332,14 +335,16 @@ def _report_status(reports: list[JobStatus], data: dict[str, Any], text: str) ->
     )
 
 
-def _find_started(call: Call, name: str, define: list[str] | None) -> tuple[str, Path]:
-    """Return the name and folder of a job that has run; its file may have been removed."""
+def _find_started(call: Call, name: str, define: list[str] | None) -> tuple[str, Place, SupervisorFiles]:
+    """Return the name, the checkpoint and the local files of a job that has run; its file may have been removed."""
+    from weft.streams.checkpoint.supervisor import SupervisorFiles
+
     folder = call.nearest_root() / ".weft" / STREAMS / name
     try:
         chosen = find_job(call, name, define)
     except WorkspaceError:
         if folder.is_dir() and name_problem(name) is None:
-            return name, folder
+            return name, folder, SupervisorFiles(folder)
         raise
     checkpoint = chosen.folder()
     if not checkpoint.is_dir():
@@ -350,7 +355,7 @@ def _find_started(call: Call, name: str, define: list[str] | None) -> tuple[str,
             help=f"run it once with `weft stream run {quote_for_shell(file)}`, "
             f"or in the background with `weft stream start {quote_for_shell(file)}`",
         )
-    return chosen.file.stem, checkpoint
+    return chosen.file.stem, checkpoint, SupervisorFiles(chosen.local_folder())
 
 
 def _read_rejects(report: JobStatus, limit: int) -> list[dict[str, Any]]:
@@ -376,12 +381,11 @@ def stop(
     define: DefineOption = None,
 ) -> Envelope:
     """Stop a job after its current batch."""
-    from weft.streams.checkpoint.supervisor import SupervisorFiles
     from weft.streams.run.supervise import stop_job
 
     seconds = Duration.parse(timeout).microseconds / 1_000_000
-    name, folder = _find_started(get_call(context), job, define)
-    how = stop_job(SupervisorFiles(folder), name, timeout=seconds, force=force)
+    name, _, files = _find_started(get_call(context), job, define)
+    how = stop_job(files, name, timeout=seconds, force=force)
     return Envelope(command="stream", data={"job": name, "stopped": how}, text=f"{name} has stopped, {how}")
 
 

@@ -65,6 +65,9 @@ class FileStore(Protocol):
     def stat(self, name: str) -> FileInfo | None:
         """Return what is known of a file, or None when it does not exist."""
 
+    def copy(self, name: str, target: str) -> None:
+        """Copy a file to another name, which is replaced as by `put`; object stores copy without sending the content."""
+
     def delete(self, names: Iterable[str]) -> None:
         """Delete files; those that do not exist are ignored."""
 

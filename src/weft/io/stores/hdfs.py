@@ -101,6 +101,10 @@ class HdfsFiles:
         found = json.loads(answer)["FileStatus"]
         return _describe(name, found) if found["type"] == "FILE" else None
 
+    def copy(self, name: str, target: str) -> None:
+        """Copy a file to another name."""
+        self.put(target, self.read(name))
+
     def delete(self, names: Iterable[str]) -> None:
         """Delete files."""
         for name in names:

@@ -32,6 +32,7 @@ from weft.io.stores.base import (
 
 _TEMPORARY = ".weft-tmp-"
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
+_NO_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -81,10 +82,14 @@ class LocalFiles:
                 return _describe(name, path.stat())
         return None
 
+    def copy(self, name: str, target: str) -> None:
+        """Copy a file to another name."""
+        self.put(target, self.read(name))
+
     def delete(self, names: Iterable[str]) -> None:
         """Delete files."""
         for name in names:
-            with self._translated(f"delete {name!r}"), suppress(FileNotFoundError, NotADirectoryError):
+            with self._translated(f"delete {name!r}"), suppress(*_NO_FILE):
                 self._path(name).unlink()
 
     def open_local(self, name: str) -> memoryview | None:

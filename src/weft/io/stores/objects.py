@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import cached_property
 from typing import Any
 
 from weft.errors import FileStoreError
@@ -60,6 +59,7 @@ class ObjectFiles:
 
     def __init__(self, address: StoreAddress, settings: StoreSettings) -> None:
         self._address, self._settings = address, settings
+        self._connections: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"ObjectFiles({self.root!r})"
@@ -136,6 +136,11 @@ class ObjectFiles:
             except FileNotFoundError:
                 return None
 
+    def copy(self, name: str, target: str) -> None:
+        """Copy a file to another name, within the store."""
+        with self._translated(f"copy {name!r}", name):
+            _obstore().copy(self._store, check_name(name, self.root), check_name(target, self.root))
+
     def delete(self, names: Iterable[str]) -> None:
         """Delete files, many with each request."""
         keys = [check_name(name, self.root) for name in names]
@@ -164,15 +169,21 @@ class ObjectFiles:
         except FileNotFoundError:
             return None
 
-    @cached_property
+    @property
     def _store(self) -> Any:
         """The connection whose requests are repeated."""
-        return self._connect(self._settings.patience)
+        return self._opened("repeated", self._settings.patience)
 
-    @cached_property
+    @property
     def _single(self) -> Any:
         """The connection whose requests are sent once."""
-        return self._connect(Patience(self._settings.patience.timeout, 0))
+        return self._opened("single", Patience(self._settings.patience.timeout, 0))
+
+    def _opened(self, name: str, patience: Patience) -> Any:
+        # Not a cached_property: its lock cannot be pickled, and workers without Weft get this class by value.
+        if name not in self._connections:
+            self._connections[name] = self._connect(patience)
+        return self._connections[name]
 
     def _connect(self, patience: Patience) -> Any:
         _obstore()

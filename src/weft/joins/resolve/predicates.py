@@ -9,7 +9,7 @@ from typing import cast
 
 from weft import expr
 from weft.core.findings import ErrorCollector
-from weft.core.names import format_name, is_keyword_name, parse_name, quote
+from weft.core.names import find_similar, format_name, is_keyword_name, parse_name, quote
 from weft.core.types import BOOLEAN, DATE, NULL, STRING, DType, Field, Map, Schema, common_type
 from weft.errors import (
     AmbiguousColumnError,
@@ -25,7 +25,7 @@ from weft.expr.ast import Binary
 from weft.joins.resolve.axis import DAY
 from weft.joins.resolve.matching import find_columns, measure
 from weft.joins.resolve.resolved import AsOf, ResolvedJoin, ResolvedKey, ResolvedPredicate, Side, Slot
-from weft.joins.spec.asof import AsofSpec, TemporalSpec, read_order_expression
+from weft.joins.spec.asof import AsofSpec, TemporalSpec, may_be_expression, read_order_expression
 from weft.joins.spec.join import JoinSpec
 from weft.joins.spec.predicates import SIDES, ColumnPredicate, JoinPredicate
 
@@ -91,10 +91,13 @@ def compute_orders(spec: JoinSpec | None, side: Side, schema: Schema) -> Ordered
     known = spec.known if isinstance(spec, AsofSpec) else None
     for order in (spec.order, known):
         name = None if order is None else parse_name(order.left if side == "left" else order.right)
-        tree = None if name is None or name in found.schema else read_order_expression(name)
-        if name is None or tree is None:
+        if name is None or name in found.schema:
             continue
+        tree = read_order_expression(name)
         try:
+            if tree is None:
+                _check_syntax(name, schema)
+                continue
             typed = expr.check(tree, expr.TableScope({side: schema}), today=False)
         except ExpressionError as cause:
             raise _CLASSES.get(cause.code, JoinSpecError)(cause.diagnostics) from cause
@@ -102,6 +105,12 @@ def compute_orders(spec: JoinSpec | None, side: Side, schema: Schema) -> Ordered
         wider = Schema((*found.schema.fields, column), schema.case_sensitive)
         found = OrderedSide(wider, (*found.computed, typed))
     return found
+
+
+def _check_syntax(order: str, schema: Schema) -> None:
+    """Raise the syntax error of an unknown order column that is rather an expression than a misspelled name."""
+    if may_be_expression(order) and not any(map(may_be_expression, find_similar(order, schema.names))):
+        expr.parse(order)
 
 
 def resolve_predicates(

@@ -68,11 +68,8 @@ def lower(sides: Sides, match: AsOf) -> DataFrame:
     inclusive = match.allow_exact == (match.direction != "forward")
     met = count_before(F, met, _COUNT, values=_TIMES, at=_TIME, inclusive=inclusive)
     met = _placed(sides, match, met)
-    chosen = met.select(*sides.names("left"), F.get(F.col(_ROWS), F.col(_PLACE)).alias(CHOSEN))
-    # For a join of the result, Spark follows the key down through projections, and expands it as it goes: 2^26 copies
-    # of the first step.  It does not follow a column through a generator.
-    chosen = chosen.select(*sides.names("left"), F.explode(F.array(CHOSEN)).alias(CHOSEN))
-    return finish(chosen, sides, match)
+    chosen = F.get(F.col(_ROWS), F.col(_PLACE)).alias(CHOSEN)
+    return finish(met.select(*sides.names("left"), chosen), sides, match)
 
 
 def _sorted_rows(sides: Sides, match: AsOf) -> DataFrame:
@@ -174,14 +171,14 @@ def count_before(F: Functions, frame: DataFrame, name: str, *, values: str, at: 
     `values` names a column of ascending arrays without NULLs.  The number is 0 if one of the two is NULL.
     """
     count = F.lit(0)
-    # Each step is non-deterministic.  Otherwise Spark pushes filters below the projections and expands the columns that
-    # they name, 2^26 copies of the first step, and derives as many constraints from them for a join of the result.
-    always = F.spark_partition_id() >= F.lit(0)
     for bit in reversed(range(_HALVINGS)):
         probed = F.get(F.col(values), count.bitwiseOR(F.lit((1 << bit) - 1)))
         before = probed <= F.col(at) if inclusive else probed < F.col(at)
         # The function `if` generates shorter code than CASE, and the JVM does not compile long methods.
-        further = F.call_function("if", before & always, count.bitwiseOR(F.lit(1 << bit)), count)
+        further = F.call_function("if", before, count.bitwiseOR(F.lit(1 << bit)), count)
         frame = frame.withColumn(name, further)
         count = F.col(name)
-    return frame
+    # Spark moves a filter on the result below projections, and follows the key of a later join down through them.  Both
+    # expand the columns that they read: 2^26 copies of the first step.  Neither looks below a generator, and one number
+    # in an array costs less than a non-deterministic step.
+    return frame.withColumn(name, F.explode(F.array(name)))

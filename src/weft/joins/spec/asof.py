@@ -78,10 +78,22 @@ def _check_order_column(text: object, what: str) -> str:
     try:
         return canonical_name(parse_name(text, what=what))
     except JoinSpecError:
-        # The dot may be in an expression: ts * 1.5
-        if read_order_expression(text) is None:
+        # The dot may be in an expression, ts * 1.5, whose errors are reported when the columns are known.
+        if not may_be_expression(text) and read_order_expression(text) is None:
             raise
         return quote(text)
+
+
+def may_be_expression(text: str) -> bool:
+    """Return whether a text has a character that expressions have and names rarely do.
+
+    >>> may_be_expression("day +"), may_be_expression("order day"), may_be_expression("order-day")
+    (True, False, False)
+    """
+    return bool(_OPERATORS.intersection(text))
+
+
+_OPERATORS = frozenset("()+*/|<>='")
 
 
 def read_order_expression(text: str) -> expr.Expr | None:

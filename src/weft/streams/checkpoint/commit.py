@@ -12,14 +12,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from weft.core.crash import crash_point
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ConnectorError, StreamError
+from weft.io.stores.store_path import Place
 from weft.streams.checkpoint.earlier_state import list_state
-from weft.streams.checkpoint.folder import Checkpoint, damaged_file, remove_path, sync_path, write_document
+from weft.streams.checkpoint.folder import (
+    Checkpoint,
+    damaged_file,
+    move_file,
+    remove_path,
+    sync_path,
+    write_document,
+)
 from weft.streams.checkpoint.ledger import (
     TaskReport,
     add_ledgers,
@@ -155,7 +162,7 @@ def finish_moves(manifest: Manifest) -> None:
     Files are renamed in order, and a reader may remove one as soon as it is renamed.  So a file that is neither
     staged nor at its final path was removed by a reader, unless one before it is still staged: then it was lost.
     """
-    folders: set[Path] = set()
+    folders: set[Place] = set()
     for move in manifest.sink:
         if move.source.exists():
             # After a power cut both names may exist: they are one file, and only the staged name has to go.
@@ -222,7 +229,7 @@ def check_open(checkpoint: Checkpoint, statement: str) -> None:
 def _rename(move: Move) -> None:
     try:
         move.to.parent.mkdir(parents=True, exist_ok=True)
-        move.source.replace(move.to)
+        move_file(move.source, move.to)
     except OSError as cause:
         raise ConnectorError(
             f"{str(move.source)!r} cannot be renamed to {str(move.to)!r}: {cause}",
@@ -244,7 +251,7 @@ def _sync(checkpoint: Checkpoint, reports: Iterable[TaskReport], staged: tuple[M
 
 def sync_staged(staged: Iterable[Move]) -> None:
     """Sync staged files and their folders up to the folder of the sink."""
-    folders: set[Path] = set()
+    folders: set[Place] = set()
     for move in staged:
         # Spark closes its files without a sync.
         sync_path(move.source)

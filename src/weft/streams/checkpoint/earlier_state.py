@@ -15,10 +15,10 @@ today.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from weft.core.frozen import FrozenMap, freeze
+from weft.io.stores.store_path import Place
 from weft.streams.checkpoint.folder import Checkpoint, damaged_file, read_document, read_job_record
 from weft.streams.checkpoint.ledger import join_number
 from weft.streams.checkpoint.manifest import Manifest
@@ -36,7 +36,7 @@ def list_state(checkpoint: Checkpoint, manifest: Manifest) -> tuple[FrozenMap[st
     entries: list[FrozenMap[str, Any]] = []
     for join in sorted(joins):
         folder = checkpoint.join_state(join) / str(manifest.batch)
-        files = sorted(folder.glob("*/index.json"))
+        files: list[Place] = sorted(folder.glob("*/index.json"))
         if len(files) != groups:
             raise damaged_file(
                 folder, f"it has the state of {len(files)} groups, and batch {manifest.batch} wrote {groups}"
@@ -45,7 +45,7 @@ def list_state(checkpoint: Checkpoint, manifest: Manifest) -> tuple[FrozenMap[st
     return tuple(entries)
 
 
-def _convert_index(join: int, path: Path) -> FrozenMap[str, Any]:
+def _convert_index(join: int, path: Place) -> FrozenMap[str, Any]:
     index = read_document(path)
     try:
         entry: FrozenMap[str, Any] = freeze(

@@ -21,14 +21,15 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from weft.core.documents import Document
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap, freeze, thaw
 from weft.errors import StreamError
+from weft.io.stores.store_path import Place, StorePath
 from weft.streams.kernel.spec import CHECKSUM, is_intact, with_checksum
 
 FORMAT = 2
@@ -41,17 +42,24 @@ _D = TypeVar("_D", bound=Document)
 FRESH = "begin again with `--fresh`, or restore the checkpoint from a backup"
 
 
-def write_document(path: Path, value: Mapping[str, Any]) -> None:
+def write_document(path: Place, value: Mapping[str, Any], *, is_new: bool = False) -> None:
     """Write a document with its checksum atomically: to a temporary file that is synced and renamed.
 
-    If the disk is full, nothing remains of it.
+    If the disk is full, nothing remains of it.  A document of a store that must be new raises `FileExistsError` if it
+    exists; on a disk the lock makes sure of it.
     """
+    content = with_checksum(thaw(value))
+    if isinstance(path, StorePath):
+        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        write = path.store.create if is_new else path.store.put
+        write(path.key, text.encode())
+        return
     is_first = not path.parent.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".tmp-{path.name}-{uuid.uuid4().hex[:8]}")
     try:
         with beside.open("w", encoding="utf-8") as out:
-            json.dump(with_checksum(thaw(value)), out, indent=1, ensure_ascii=False, allow_nan=False)
+            json.dump(content, out, indent=1, ensure_ascii=False, allow_nan=False)
             out.write("\n")
             out.flush()
             # The content reaches the disk before the name: after a power cut a rename without it shows an empty file.
@@ -67,7 +75,7 @@ def write_document(path: Path, value: Mapping[str, Any]) -> None:
         sync_path(path.parent.parent)
 
 
-def read_document(path: Path) -> dict[str, Any]:
+def read_document(path: Place) -> dict[str, Any]:
     """Read a document; raise `StreamError` W2202 if it is missing or damaged."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -83,7 +91,7 @@ def read_document(path: Path) -> dict[str, Any]:
     return document
 
 
-def parse_record(kind: type[_D], document: Mapping[str, Any], path: Path) -> _D:
+def parse_record(kind: type[_D], document: Mapping[str, Any], path: Place) -> _D:
     """Return a document as a record; raise `StreamError` W2202 if it lacks a field."""
     try:
         return kind.from_dict(document)
@@ -91,13 +99,15 @@ def parse_record(kind: type[_D], document: Mapping[str, Any], path: Path) -> _D:
         raise damaged_file(path, str(cause)) from cause
 
 
-def damaged_file(path: Path, why: str) -> StreamError:
+def damaged_file(path: Place, why: str) -> StreamError:
     """Return the error for a checkpoint file that cannot be used."""
     return StreamError(f"{str(path)!r} cannot be used: {why}", code="W2202", help=f"the checkpoint is damaged: {FRESH}")
 
 
-def sync_path(folder: Path) -> None:
-    """Sync a folder or file to disk."""
+def sync_path(folder: Place) -> None:
+    """Sync a folder or file to disk; what is in a store is there."""
+    if isinstance(folder, StorePath):
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -105,18 +115,23 @@ def sync_path(folder: Path) -> None:
         os.close(handle)
 
 
-def remove_path(path: Path) -> None:
+def remove_path(path: Place) -> None:
     """Remove a file or folder if it exists."""
-    if path.is_dir() and not path.is_symlink():
+    if isinstance(path, StorePath):
+        path.remove_tree()
+    elif path.is_dir() and not path.is_symlink():
         # Tasks of a killed process may still write here; what remains is removed by the next start.
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
 
 
-class _HasRoot(Protocol):
+_P_co = TypeVar("_P_co", bound=Place, covariant=True)
+
+
+class _HasRoot(Protocol[_P_co]):
     @property
-    def root(self) -> Path: ...
+    def root(self) -> _P_co: ...
 
 
 class Below:
@@ -125,15 +140,23 @@ class Below:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __get__(self, owner: _HasRoot, _kind: object = None) -> Path:
-        return owner.root / self.name
+    def __get__(self, owner: _HasRoot[_P_co], _kind: object = None) -> _P_co:
+        return cast("_P_co", owner.root / self.name)
+
+
+class HeldLease(Protocol):
+    """A lease of this process, see `weft.streams.checkpoint.lease`."""
+
+    def check(self) -> None:
+        """Raise `StreamError` W2205 if another process has taken the next lease."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The paths of one checkpoint."""
+    """The paths of one checkpoint; `lease` is that of the process that runs it, if it is in a store."""
 
-    root: Path
+    root: Place
+    lease: HeldLease | None = field(default=None, compare=False)
 
     job_file = Below("job.json")
     """Document with the plan that the state belongs to."""
@@ -167,19 +190,19 @@ class Checkpoint:
         return any(folder.is_dir() and any(folder.iterdir()) for folder in (self.commits, self.spark))
 
     @property
-    def lock(self) -> Path:
+    def lock(self) -> Place:
         """Lock of the process that runs the statement; all checkpoints of a statement share it."""
         return self.root.parent / "lock"
 
-    def join_state(self, join: int) -> Path:
+    def join_state(self, join: int) -> Place:
         """Return the state folder of one join."""
         return self.state / f"j{join}"
 
-    def commit_file(self, batch: int) -> Path:
+    def commit_file(self, batch: int) -> Place:
         """Return the path of the manifest of a batch."""
         return self.commits / f"{batch}.json"
 
-    def heartbeat_file(self, batch: int) -> Path:
+    def heartbeat_file(self, batch: int) -> Place:
         """Return the path of the heartbeat of a batch."""
         return self.heartbeats / f"{batch}.json"
 
@@ -207,7 +230,7 @@ class JobRecord(Document):
     format: int = FORMAT
 
 
-def find_checkpoint(folder: Path) -> Checkpoint | None:
+def find_checkpoint(folder: Place) -> Checkpoint | None:
     """Return the current checkpoint of a statement, None before its first start.
 
     Raises `StreamError` W2202 when the pointer is damaged, or missing although checkpoints exist.
@@ -225,7 +248,7 @@ def find_checkpoint(folder: Path) -> Checkpoint | None:
     return Checkpoint(folder / name)
 
 
-def list_checkpoints(folder: Path) -> tuple[Checkpoint, ...]:
+def list_checkpoints(folder: Place) -> tuple[Checkpoint, ...]:
     """Return all checkpoints of a statement, the newest last."""
     checkpoints = [Checkpoint(p) for p in folder.glob("*-*") if p.is_dir() and not p.name.startswith(".")]
     return tuple(sorted(checkpoints, key=_age))
@@ -237,7 +260,7 @@ def _age(checkpoint: Checkpoint) -> tuple[int, str]:
     return 0, checkpoint.name
 
 
-def list_ids(folder: Path) -> tuple[str, ...]:
+def list_ids(folder: Place) -> tuple[str, ...]:
     """Return the ids of all checkpoints of a statement, also of removed ones."""
     listed: list[str] = []
     with suppress(StreamError):
@@ -248,7 +271,7 @@ def list_ids(folder: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in listed if one))
 
 
-def find_replaced(folder: Path) -> str | None:
+def find_replaced(folder: Place) -> str | None:
     """Return the name of the checkpoint that a fresh start replaces, None if there is none."""
     with suppress(StreamError):
         name = read_document(folder / _CURRENT).get("checkpoint")
@@ -258,7 +281,7 @@ def find_replaced(folder: Path) -> str | None:
     return used[-1] if used else None
 
 
-def _missing_pointer_error(pointer: Path, used: list[Checkpoint]) -> StreamError:
+def _missing_pointer_error(pointer: Place, used: list[Checkpoint]) -> StreamError:
     # The newest one is the most likely; the user may choose another.
     name = used[-1].name
     names = ", ".join(repr(c.name) for c in used)
@@ -283,7 +306,7 @@ def read_job_record(checkpoint: Checkpoint) -> JobRecord:
     return parse_record(JobRecord, document, checkpoint.job_file)
 
 
-def create_checkpoint(folder: Path, record: JobRecord) -> Checkpoint:
+def create_checkpoint(folder: Place, record: JobRecord) -> Checkpoint:
     """Create a checkpoint of a statement; `activate` makes it the current one."""
     stem = fingerprint(dict(record.parts))[:12]
     # A number, because a fresh start with the same plan must not reuse the folder of an earlier one.
@@ -296,6 +319,28 @@ def create_checkpoint(folder: Path, record: JobRecord) -> Checkpoint:
     for above in (folder, *folder.absolute().parents[:_ABOVE]):
         sync_path(above)
     return checkpoint
+
+
+def copy_folder(source: Place, target: Place) -> None:
+    """Copy a folder; nothing may use the copy before this returns."""
+    if isinstance(source, Path) and isinstance(target, Path):
+        # Renamed when it is complete: Spark would continue from half of a copy without an error.
+        beside = target.with_name(f".tmp-{target.name}-{uuid.uuid4().hex[:8]}")
+        shutil.copytree(source, beside)
+        beside.rename(target)
+        return
+    for path in source.rglob("*"):
+        if path.is_file():
+            place = target / str(path).removeprefix(f"{source}/")
+            place.write_bytes(path.read_bytes())
+
+
+def move_file(source: Place, target: Place) -> None:
+    """Rename a file; in a store it is copied within the store, and removed."""
+    if isinstance(source, StorePath) or isinstance(target, StorePath):
+        cast("StorePath", source).replace(cast("StorePath", target))
+    else:
+        source.replace(target)
 
 
 def activate(checkpoint: Checkpoint) -> None:
@@ -323,6 +368,6 @@ def update_plan(checkpoint: Checkpoint, plan: Mapping[str, Any]) -> None:
         write_document(checkpoint.job_file, replace(record, plan=now, format=FORMAT).to_dict())
 
 
-def _parse_number(path: Path, stem: str) -> int:
+def _parse_number(path: Place, stem: str) -> int:
     suffix = path.name.removeprefix(f"{stem}-")
     return int(suffix) if suffix.isdigit() else 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from weft.core.frozen import EMPTY, FrozenMap, freeze
@@ -85,7 +86,7 @@ def select_reports(
         count = sum(1 for key in known if key[0] == join)
         if count != tasks:
             raise _incomplete_error(f"{count} of {tasks} tasks of join {join} reported what batch {batch} wrote")
-    for report in known.values():
+    for report in known.values() if isinstance(checkpoint.root, Path) else ():  # a store has them, or has failed
         folder = checkpoint.join_state(report.join)
         for name in list_files(report.state):
             if not (folder / name).exists():
@@ -99,7 +100,7 @@ def _incomplete_error(what: str) -> StreamError:
         code="W2213",
         help="nothing of the batch is committed, and `weft stream run JOB` repeats it; if it fails again, "
         "the workers may be on other machines with their own disks: "
-        "SET 'checkpoint' = '/a/folder/that/all/of/them/share'",
+        "SET 'checkpoint' = '/a/folder/that/all/of/them/share', or the address of a file store",
     )
 
 

@@ -1,4 +1,4 @@
-"""Locks: one process at a time runs a statement on its checkpoint, and one supervises a job.
+"""Locks on a disk: one process at a time runs a statement on its checkpoint, and one supervises a job.
 
 The operating system releases the lock when the process ends, however it ends; the file names the process.
 
@@ -110,21 +110,6 @@ class Holder:
             return "another process"
         where = "" if self.host == socket.gethostname() else f" on {self.host}"
         return f"process {self.process.pid}{where}"
-
-
-@contextmanager
-def lock_statement(lock: Path, statement: str) -> Iterator[None]:
-    """Hold the lock of a checkpoint in the block; raise `StreamError` W2205 if another process holds it."""
-
-    def refusal(by: Holder) -> StreamError:
-        return StreamError(
-            f"{statement!r} is already running in {by}: its checkpoint {str(lock.parent)!r} is in use",
-            code="W2205",
-            help="`weft stream status` shows it, `weft stream stop JOB` stops a job that was started",
-        )
-
-    with hold_lock(lock, refusal):
-        yield
 
 
 @contextmanager

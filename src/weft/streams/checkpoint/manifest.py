@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 
 from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
+from weft.core.paths import has_scheme
+from weft.errors import StreamError
+from weft.io.stores.store_path import Place, StorePath, as_place
 from weft.streams.checkpoint.folder import Checkpoint, damaged_file, parse_record, read_document, write_document
 
 FORMAT = 2
@@ -28,8 +31,8 @@ Ledger = FrozenMap[str, Counts]
 class Move:
     """The rename of a sink file from its staging path to its final path."""
 
-    source: Path
-    to: Path
+    source: Place
+    to: Place
     rows: int | None = None
 
 
@@ -79,7 +82,7 @@ class Manifest(Document):
     rejects: FrozenMap[str, str] | None = None
 
 
-def list_batches(folder: Path) -> tuple[int, ...]:
+def list_batches(folder: Place) -> tuple[int, ...]:
     """Return the numbers of the batches that have a document in a folder, in order."""
     return tuple(sorted(int(p.stem) for p in folder.glob("*.json") if p.stem.isdigit()))
 
@@ -98,8 +101,17 @@ def last_manifest(checkpoint: Checkpoint) -> Manifest | None:
 
 
 def write_manifest(checkpoint: Checkpoint, manifest: Manifest) -> None:
-    """Write a manifest, which commits its batch."""
-    write_with_moves(checkpoint, checkpoint.commit_file(manifest.batch), manifest, sink=manifest.sink)
+    """Write a manifest, which commits its batch; in a store, raise W2205 if another process has committed it."""
+    if checkpoint.lease is not None:
+        checkpoint.lease.check()
+    try:
+        write_with_moves(checkpoint, checkpoint.commit_file(manifest.batch), manifest, sink=manifest.sink)
+    except FileExistsError as cause:
+        raise StreamError(
+            f"another process has committed batch {manifest.batch} of {str(checkpoint.root)!r}",
+            code="W2205",
+            help="nothing of this batch is committed; the other process continues after the last commit",
+        ) from cause
 
 
 def read_manifest(checkpoint: Checkpoint, batch: int) -> Manifest:
@@ -136,35 +148,39 @@ def read_heartbeat(checkpoint: Checkpoint, batch: int) -> Heartbeat | None:
     return parse_record(Heartbeat, read_document(path), path) if path.exists() else None
 
 
-def sink_files(checkpoint: Checkpoint) -> tuple[Path, ...]:
+def sink_files(checkpoint: Checkpoint) -> tuple[Place, ...]:
     """Return all files that committed batches wrote to the sink."""
     manifests = (read_manifest(checkpoint, b) for b in list_batches(checkpoint.commits))
     return tuple(move.to for manifest in manifests for move in manifest.sink)
 
 
-def write_with_moves(checkpoint: Checkpoint, path: Path, record: Document, **moves: tuple[Move, ...]) -> None:
+def write_with_moves(checkpoint: Checkpoint, path: Place, record: Document, **moves: tuple[Move, ...]) -> None:
     """Write a record whose field in `moves` lists renames; their paths are relative to the checkpoint.
 
     A workspace may therefore be moved as a whole.
     """
     root = checkpoint.root.absolute()
 
-    def relative(to: Path) -> str:
+    def relative(to: Place) -> str:
+        if isinstance(to, StorePath) or isinstance(root, StorePath):
+            return str(to.absolute())
         return Path(os.path.relpath(to.absolute(), root)).as_posix()
 
     listed = {
         key: [{"from": relative(m.source), "to": relative(m.to), "rows": m.rows} for m in entries]
         for key, entries in moves.items()
     }
-    write_document(path, {"format": FORMAT, **record.to_dict(), **listed})
+    write_document(path, {"format": FORMAT, **record.to_dict(), **listed}, is_new=True)
 
 
-def read_with_moves(checkpoint: Checkpoint, path: Path, kind: type[_D], key: str) -> _D:
+def read_with_moves(checkpoint: Checkpoint, path: Place, kind: type[_D], key: str) -> _D:
     """Read what `write_with_moves` wrote; raise `StreamError` W2202 if it is damaged."""
     document = read_document(path)
     root = checkpoint.root.absolute()
 
-    def absolute(name: str) -> Path:
+    def absolute(name: str) -> Place:
+        if has_scheme(name) or isinstance(root, StorePath):
+            return as_place(name)
         # Not `resolve`: a folder of the workspace may be a link, and messages show the path as the user knows it.
         return Path(os.path.normpath(root / name))
 

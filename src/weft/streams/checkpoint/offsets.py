@@ -21,13 +21,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import format_list
 from weft.errors import StreamError
-from weft.streams.checkpoint.folder import FRESH, Checkpoint, read_job_record
+from weft.io.stores.store_path import Place
+from weft.streams.checkpoint.folder import FRESH, Checkpoint, move_file, read_job_record
 from weft.streams.checkpoint.manifest import Manifest, last_manifest, list_batches
 
 VERSION = "v1"
@@ -41,7 +41,7 @@ _COMPACT = ".compact"
 _ENTRY = re.compile(r'"batchId"\s*:\s*(\d+)')
 
 
-def list_entries(folder: Path) -> dict[int, Path]:
+def list_entries(folder: Place) -> dict[int, Place]:
     """Return the entries of a log of Spark by number, in order; the name may end with ``.compact``."""
     if not folder.is_dir():
         return {}
@@ -49,7 +49,7 @@ def list_entries(folder: Path) -> dict[int, Path]:
     return {int(name): names[name] for name in sorted((n for n in names if n.isdigit()), key=int)}
 
 
-def planned_offsets(spark: Path, batch: int) -> tuple[str, ...] | None:
+def planned_offsets(spark: Place, batch: int) -> tuple[str, ...] | None:
     """Return the offsets that Spark planned for a batch, one for each source; None when there is no such plan."""
     try:
         lines = (spark / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
@@ -70,7 +70,7 @@ def parse_entry(offset: str) -> int | None:
     return int(known["logOffset"]) if isinstance(known, dict) and set(known) == {"logOffset"} else None
 
 
-def describe_reading(spark: Path, batch: int) -> FrozenMap[str, Any]:
+def describe_reading(spark: Place, batch: int) -> FrozenMap[str, Any]:
     """Return what Spark planned a batch to read: `query`, offsets `since` and `until`, and `files` of file sources.
 
     Files are recorded as their number and a hash of Spark's log entries.
@@ -173,14 +173,14 @@ def _last_commit(checkpoint: Checkpoint) -> tuple[Manifest | None, int]:
     return (last if last is not None and last.batch == record.first_batch - 1 else None), record.first_batch - 1
 
 
-def _read_query_id(spark: Path) -> str:
+def _read_query_id(spark: Place) -> str:
     try:
         return str(json.loads((spark / "metadata").read_text(encoding="utf-8"))["id"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 
 
-def _hash_files(spark: Path, since: Sequence[str], until: Sequence[str]) -> tuple[str, ...]:
+def _hash_files(spark: Place, since: Sequence[str], until: Sequence[str]) -> tuple[str, ...]:
     """Return for each source how many files a batch read and a hash of their entries; empty for other sources."""
     hashes = []
     for number, (low, high) in enumerate(zip(_pad(since, len(until)), until, strict=True)):
@@ -195,7 +195,7 @@ def _hash_files(spark: Path, since: Sequence[str], until: Sequence[str]) -> tupl
     return tuple(hashes)
 
 
-def _iter_lines(entries: dict[int, Path], first: int, last: int) -> Iterable[str]:
+def _iter_lines(entries: dict[int, Place], first: int, last: int) -> Iterable[str]:
     """Yield the lines of the entries after `first` up to `last`, also from compacted files."""
     for number in range(first + 1, last + 1):
         # Spark deletes entries some time after a compacted file has gathered them.
@@ -238,7 +238,7 @@ def _mismatch_error(checkpoint: Checkpoint, reached: int, batch: int, why: str) 
     )
 
 
-def drop_unplanned(checkpoint: Path) -> None:
+def drop_unplanned(checkpoint: Place) -> None:
     """Remove log entries of file sources that belong to no planned batch; no query may be running."""
     planned = _planned_entries(checkpoint)
     for number, source in list_entries(checkpoint / "sources").items():
@@ -258,13 +258,13 @@ def drop_unplanned(checkpoint: Path) -> None:
                 entry.unlink()
 
 
-def count_sources(checkpoint: Path) -> int | None:
+def count_sources(checkpoint: Place) -> int | None:
     """Return how many sources the newest plan of a checkpoint has, None before the first plan."""
     plans = list_entries(checkpoint / "offsets")
     return len(planned_offsets(checkpoint, max(plans)) or ()) if plans else None
 
 
-def add_source(checkpoint: Path) -> None:
+def add_source(checkpoint: Place) -> None:
     """Add a source without rows to the newest plans of a checkpoint.
 
     Spark reads the last two: the newest one, and the one before it if the newest is not finished.
@@ -275,10 +275,10 @@ def add_source(checkpoint: Path) -> None:
         beside = plan.with_name(f".tmp-{plan.name}")
         beside.write_text(f"{plan.read_text(encoding='utf-8').rstrip()}\n{NO_OFFSET}", encoding="utf-8")
         plan.with_name(f".{plan.name}.crc").unlink(missing_ok=True)
-        beside.replace(plan)
+        move_file(beside, plan)
 
 
-def _is_complete(entries: dict[int, Path], last: int) -> bool:
+def _is_complete(entries: dict[int, Place], last: int) -> bool:
     """Return whether the entries up to the last one list every file without later ones."""
     number = last
     while number > _NO_ENTRY and number in entries:
@@ -288,7 +288,7 @@ def _is_complete(entries: dict[int, Path], last: int) -> bool:
     return number == _NO_ENTRY
 
 
-def _planned_entries(checkpoint: Path) -> list[int | None] | None:
+def _planned_entries(checkpoint: Place) -> list[int | None] | None:
     """Return the last entry of each source that the newest plan has: None for another kind, and before any plan."""
     plans = list_entries(checkpoint / "offsets")
     if not plans:
@@ -296,7 +296,7 @@ def _planned_entries(checkpoint: Path) -> list[int | None] | None:
     return [parse_entry(offset) for offset in planned_offsets(checkpoint, max(plans)) or ()]
 
 
-def _is_file_entry(entry: Path) -> bool:
+def _is_file_entry(entry: Place) -> bool:
     lines = entry.read_text(encoding="utf-8").splitlines()
     files = [_parse_json(line) for line in lines[1:]]
     return lines[:1] == [VERSION] and all(isinstance(f, dict) and {"path", "batchId"} <= set(f) for f in files)

@@ -18,6 +18,7 @@ from pathlib import Path
 from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
+from weft.io.stores.store_path import Place, StorePath
 from weft.streams.checkpoint.commit import finish_moves, is_sealed, remove_unused, seal, sync_staged
 from weft.streams.checkpoint.folder import (
     Checkpoint,
@@ -108,11 +109,11 @@ def count_retracted(records: tuple[RedriveRecord, ...]) -> Counter[str]:
     return total
 
 
-def _redrive_path(checkpoint: Checkpoint, number: int) -> Path:
+def _redrive_path(checkpoint: Checkpoint, number: int) -> Place:
     return checkpoint.redriven / f"{number}.json"
 
 
-def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path | None = None) -> int | None:
+def recover(checkpoint: Checkpoint, staging: Place | None = None, *, sink: Place | None = None) -> int | None:
     """Restore a checkpoint to its last commit and return the number of that batch.
 
     Files of the last batch are renamed to their final paths, and files of later batches are removed; `staging` is
@@ -128,13 +129,16 @@ def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path |
         # Only the last commit can be unfinished: a batch starts after the one before it has renamed its files.
         manifest = read_manifest(checkpoint, last)
         finish_moves(manifest)
-        if manifest.state is not None:
+        if manifest.state is not None and isinstance(checkpoint.root, Path):
             remove_unused(checkpoint, manifest, _read_before(checkpoint, last))
         if manifest.final and not is_sealed(checkpoint):
             seal(checkpoint, manifest)
     elif record.replaces is not None:
         # At every start until the first commit: a fresh start that is killed in between is completed by the next one.
         remove_output(checkpoint, sink)
+    if isinstance(checkpoint.root, StorePath):
+        # A process that was cut off may still commit the next batch.  What it wrote is removed by the next commit.
+        return last
     _remove_later(checkpoint, done)
     # After `finish_moves`, which takes files of the last commit from there; the rest belongs to no commit.
     if staging is not None:
@@ -142,7 +146,7 @@ def recover(checkpoint: Checkpoint, staging: Path | None = None, *, sink: Path |
     return last
 
 
-def remove_output(checkpoint: Checkpoint, sink: Path | None = None) -> None:
+def remove_output(checkpoint: Checkpoint, sink: Place | None = None) -> None:
     """Remove the output of all earlier checkpoints of a statement, because it is written again.
 
     Earlier ones are those that it replaced and those whose offsets were taken over.  Files that damaged or missing
@@ -170,7 +174,7 @@ def _remove_files(earlier: Checkpoint) -> None:
                 remove_path(move.to)
 
 
-def _check_sink(checkpoint: Checkpoint, own: str, last: int, sink: Path) -> None:
+def _check_sink(checkpoint: Checkpoint, own: str, last: int, sink: Place) -> None:
     """Raise W2202 if the sink has files of uncommitted batches: their rows would be written twice."""
     named = re.compile(rf"part-{re.escape(own)}-(\d+)-.*")
     ahead = sorted(p.name for p in sink.glob(f"part-{own}-*") if (m := named.fullmatch(p.name)) and int(m[1]) > last)

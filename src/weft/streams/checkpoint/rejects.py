@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 
 from weft.core.documents import Document, Key, format_micros
 from weft.core.frozen import EMPTY
+from weft.io.stores.store_path import Place
 from weft.streams.checkpoint.folder import Checkpoint, damaged_file, read_job_record
 from weft.streams.checkpoint.ledger import side_name
 from weft.streams.checkpoint.manifest import last_batch, read_manifest
@@ -37,7 +37,7 @@ class RejectFile:
     join: int
     group: int
     side: str
-    path: Path
+    path: Place
     sum: str = ""
 
     @property

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from weft.core.documents import OPEN_WORD, Document, Key, format_micros
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import quote_for_shell
 from weft.errors import Diagnostic, StreamError
+from weft.io.stores.store_path import Place
 from weft.streams.checkpoint.commit import is_sealed
 from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record
+from weft.streams.checkpoint.lease import find_runner
 from weft.streams.checkpoint.ledger import SIDES, LedgerDocument, side_name
-from weft.streams.checkpoint.lock import Holder, find_holder
+from weft.streams.checkpoint.lock import Holder
 from weft.streams.checkpoint.manifest import Heartbeat, Manifest, last_manifest, list_batches, read_heartbeat
 from weft.streams.checkpoint.supervisor import SupervisorFiles, SupervisorRecord, find_keeper, read_record
 from weft.streams.plan.kernel_spec import build_layout, is_raw
@@ -195,12 +197,12 @@ def list_jobs(base: Path) -> tuple[str, ...]:
     return tuple(sorted(p.name for p in entries if p.is_dir() and not p.name.startswith(".")))
 
 
-def read_job_status(name: str, folder: Path) -> JobStatus:
-    """Read the status of the job in a folder.
+def read_job_status(name: str, folder: Place, files: SupervisorFiles | None = None) -> JobStatus:
+    """Read the status of the job in a folder; `files` are those of its supervisor, in the folder if it is on a disk.
 
     Its locks decide whether it is running.  Damaged files are listed in the problems and do not hide the rest.
     """
-    files = SupervisorFiles(folder)
+    files = files or SupervisorFiles(cast("Path", folder))
     problems: list[Diagnostic] = []
     record = _try_read_record(files, problems)
     by = find_keeper(files)
@@ -219,7 +221,7 @@ def read_job_status(name: str, folder: Path) -> JobStatus:
     return JobStatus(
         name=name,
         state=state,
-        folder=folder,
+        folder=cast("Path", folder),  # or a place in a store
         pid=record.child_pid if record is not None and record.child.runs else holding,
         supervisor=None if by is None else _supervisor_pid(record, by),
         since=None if record is None else record.since,
@@ -254,7 +256,7 @@ def _killed_error(name: str) -> FrozenMap[str, Any]:
     )
 
 
-def _iter_statements(folder: Path, problems: list[Diagnostic], *, failed: bool) -> Iterator[StatementStatus]:
+def _iter_statements(folder: Place, problems: list[Diagnostic], *, failed: bool) -> Iterator[StatementStatus]:
     for statement in _statement_folders(folder):
         try:
             checkpoint = find_checkpoint(statement)
@@ -264,7 +266,7 @@ def _iter_statements(folder: Path, problems: list[Diagnostic], *, failed: bool) 
             problems.extend(damaged.diagnostics)
 
 
-def iter_checkpoints(folder: Path) -> Iterator[Checkpoint]:
+def iter_checkpoints(folder: Place) -> Iterator[Checkpoint]:
     """Yield the current checkpoint of each statement of a job."""
     for statement in _statement_folders(folder):
         checkpoint = find_checkpoint(statement)
@@ -272,8 +274,8 @@ def iter_checkpoints(folder: Path) -> Iterator[Checkpoint]:
             yield checkpoint
 
 
-def _statement_folders(folder: Path) -> list[Path]:
-    entries = folder.iterdir() if folder.is_dir() else ()
+def _statement_folders(folder: Place) -> list[Place]:
+    entries: Iterable[Place] = folder.iterdir() if folder.is_dir() else ()
     return sorted(p for p in entries if p.is_dir() and not p.name.startswith("."))
 
 
@@ -282,7 +284,7 @@ def read_statement_status(checkpoint: Checkpoint, *, failed: bool = False) -> St
     record = read_job_record(checkpoint)
     # Without the lock: a batch may commit meanwhile, but every file is replaced atomically.
     manifest = last_manifest(checkpoint) or Manifest(batch=-1)
-    by = find_holder(checkpoint.lock)
+    by = find_runner(checkpoint.lock)
     state: State = "failed" if failed else "stopped"
     if by is not None:
         state = "running"
@@ -295,7 +297,7 @@ def read_statement_status(checkpoint: Checkpoint, *, failed: bool = False) -> St
     return StatementStatus(
         name=checkpoint.root.parent.name,
         state=state,
-        checkpoint=checkpoint.root,
+        checkpoint=cast("Path", checkpoint.root),  # or a place in a store
         pid=by.process.pid if by is not None else None,
         location=str(plan.get("location", "")),
         batches=len(list_batches(checkpoint.commits)),

@@ -22,7 +22,7 @@ from weft.streams.kernel.gate import Arrivals
 from weft.streams.kernel.ranges import find_tasks, range_of
 from weft.streams.kernel.spec import Clock, Entry, JoinTask, KernelProblem
 from weft.streams.kernel.state_files import JoinFolder, open_state, save_state
-from weft.streams.kernel.state_store import StateStore
+from weft.streams.kernel.state_store import StateFiles
 from weft.streams.kernel.transition import check_size, step
 
 ROUTE, SIDE, HASH, TIME, RAW = "__weft_route", "__weft_side", "__weft_hash", "__weft_time", "__weft_raw"
@@ -37,7 +37,7 @@ def arrow_task(
     task: JoinTask,
     clock: Clock,
     *,
-    root: str,
+    files: StateFiles,
     batch: int,
     state: Sequence[Entry],
     watermark: int,
@@ -47,12 +47,12 @@ def arrow_task(
 ) -> Task:
     """Return the function for ``mapInArrow``.
 
-    `root` is the folder of the checkpoint, `state` what the last commit lists, `watermark` is ``NEVER`` while there is
+    `files` are those of the checkpoint, `state` what the last commit lists, `watermark` is ``NEVER`` while there is
     none, `tasks` the number of tasks that share the keys.  `report` receives what each of them wrote.
     """
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
-        place = JoinFolder(StateStore(root), task.number)
+        place = JoinFolder(files, task.number)
         collected = Collector(tasks)
         # The rows of a task may be in any record batch of the partition, so all are read before the first join.
         for one in batches:

@@ -47,7 +47,7 @@ from weft.streams.kernel.spec import (
     checksum,
     list_files,
 )
-from weft.streams.kernel.state_store import StateStore, damaged_state
+from weft.streams.kernel.state_store import StateFiles, damaged_state
 from weft.streams.kernel.transition import GroupState, empty_state
 from weft.streams.kernel.working import SideState, StateFile
 
@@ -61,7 +61,7 @@ MAX_FLAG_FILES = 8
 class JoinFolder:
     """The folder with the state of one join."""
 
-    store: StateStore
+    store: StateFiles
     join: int
 
     def name(self, path: str) -> str:

@@ -11,15 +11,28 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from weft.streams.kernel.spec import KernelProblem
 
 
+class StateFiles(Protocol):
+    """The files below the folder of a checkpoint, by names relative to it."""
+
+    def path(self, name: str) -> str:
+        """Return the full path of a file."""
+
+    def read(self, name: str) -> Any:
+        """Return the content of a file as a buffer."""
+
+    def create(self, name: str, put: Callable[[Any], None]) -> str:
+        """Write a new file and return its checksum; `put` receives the open stream."""
+
+
 class StateStore:
-    """The files below the folder of a checkpoint, by names relative to it; they are synced and memory mapped."""
+    """The files below the folder of a checkpoint on a disk, by names relative to it; they are synced and memory mapped."""
 
     def __init__(self, root: str) -> None:
         self.root = Path(root).absolute()

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,13 +21,13 @@ from weft.core.findings import Findings
 from weft.core.fingerprint import fingerprint
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError, StreamPlanError
-from weft.streams.checkpoint.folder import find_checkpoint, list_checkpoints, remove_path
+from weft.streams.checkpoint.folder import find_checkpoint, list_checkpoints, move_file, remove_path
 from weft.streams.checkpoint.manifest import Move, sink_files
 from weft.streams.plan.resolved import Input, JobPlan, StatementPlan, TableInput
 from weft.streams.plan.shared_paths import check_shared_paths
 from weft.streams.run.failing import explain_failure
 from weft.streams.run.job import select_statements
-from weft.streams.run.opening import job_folder
+from weft.streams.run.opening import job_folder, local_folder
 from weft.streams.run.report import JobReport, QueryReport, source_names
 from weft.streams.spark.batch_frame import batch_frame
 from weft.streams.spark.files import as_files, csv_reader, prepare_folder, remove_staging, sink_folder, stage_rows
@@ -88,7 +88,7 @@ def _choose_sinks(plan: JobPlan, chosen: Sequence[StatementPlan], to: Path | Non
 
 
 def _own_folder(plan: JobPlan, statement: StatementPlan) -> Path:
-    return job_folder(plan) / statement.name / _MARK
+    return local_folder(plan) / statement.name / _MARK
 
 
 def _write_inputs(plan: StatementPlan, memory: Mapping[str, Sequence[Any]], folder: Path) -> StatementPlan:
@@ -158,7 +158,7 @@ def _write_rows(
     written = re.compile(rf"part-{_MARK}-(?:{re.escape(name)}-)?\d{{6,}}-\d{{5,}}\.\w+")
     earlier = [path for path in folder.iterdir() if written.fullmatch(path.name)]
     for move in moves:
-        move.source.rename(move.to)
+        move_file(move.source, move.to)
     for path in earlier:
         path.unlink(missing_ok=True)  # readers may remove files at any time
     remove_staging(folder, mark)
@@ -177,7 +177,7 @@ def _report(statement: StatementPlan, sink: SinkSpec, moves: Sequence[Move]) -> 
         watermark=None,
         sealed=False,
         checkpoint=None,
-        files=tuple(move.to for move in moves),
+        files=cast("tuple[Path, ...]", tuple(move.to for move in moves)),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.core.names import format_cell, format_table
+from weft.io.stores.store_path import Place, spark_path
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord
 from weft.streams.checkpoint.manifest import Manifest, Move, last_batch
 from weft.streams.plan.resolved import StatementPlan
@@ -114,7 +115,7 @@ class Sink:
 
     plan: StatementPlan
     spec: SinkSpec
-    folder: Path | None
+    folder: Place | None
     checkpoint: str
 
     @classmethod
@@ -123,6 +124,7 @@ class Sink:
         kind = plan.sink.connector["connector"]
         if kind == "kafka":
             return cls(plan=plan, spec=plan.sink, folder=None, checkpoint=record.id)
+        folder: Place
         if kind == "files":
             folder, spec = sink_folder(plan.sink, root), plan.sink
         else:
@@ -132,7 +134,7 @@ class Sink:
         return cls(plan=plan, spec=spec, folder=folder, checkpoint=record.id)
 
     @property
-    def staging(self) -> Path | None:
+    def staging(self) -> Place | None:
         """Folder of staged files."""
         return None if self.folder is None else staging_folder(self.folder, self.checkpoint)
 
@@ -170,7 +172,7 @@ class Sink:
 
     def shown(self, spark: SparkSession, manifest: Manifest) -> str:
         """Return the text of a committed batch for the console, empty for other sinks."""
-        files = [str(m.to) for m in manifest.sink if m.rows]
+        files = [spark_path(m.to) for m in manifest.sink if m.rows]
         if self.plan.sink.connector["connector"] != "console" or not files:
             return ""
         rows: list[Any] = spark.read.parquet(*files).limit(_MAX_ROWS).collect()
@@ -179,5 +181,5 @@ class Sink:
         return f"{head}\n{format_table(names, [[format_cell(v) for v in row] for row in rows])}"
 
 
-def _relative_to(folder: Path, root: Path) -> Path:
-    return folder.relative_to(root) if root in folder.parents else folder
+def _relative_to(folder: Place, root: Path) -> Place:
+    return folder.relative_to(root) if isinstance(folder, Path) and root in folder.parents else folder

@@ -6,6 +6,7 @@ import re
 from typing import Any, cast, get_args
 
 from weft.errors import Code, ConnectorError, StreamError, WeftError
+from weft.io.spark.failures import STORES
 from weft.io.spark.session import is_jvm_gone
 from weft.joins.spark.failures import FailureRule, find_conditions, find_disk_full_message, strip_sqlstate
 from weft.joins.spark.failures import explain_failure as apply_rules
@@ -79,7 +80,7 @@ def explain_failure(failure: BaseException, statement: str) -> WeftError:
         return _kernel_error(problem[1], " ".join(problem[2].split()), " ".join(problem[3].split()))
     # From the most specific to the most general: a text often matches several.
     return (
-        apply_rules(failure, SOURCES, text)
+        apply_rules(failure, (*SOURCES, *STORES), text)
         or _machine_error(failure, text, statement)
         or apply_rules(failure, KAFKA, text)
         or _other_error(failure, text, statement)

@@ -14,12 +14,12 @@ from weft.core.names import find_similar, format_list
 from weft.errors import Diagnostic, StreamError
 from weft.io.spark.session import count_cores
 from weft.streams.checkpoint.folder import Checkpoint, remove_path
-from weft.streams.checkpoint.lock import lock_statement
+from weft.streams.checkpoint.lease import lock_statement
 from weft.streams.kernel.spec import KernelProblem
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.endpoints import Reader
 from weft.streams.run.failing import explain_failure
-from weft.streams.run.opening import Keep, find_sealed, job_folder, open_checkpoint
+from weft.streams.run.opening import Keep, find_sealed, local_folder, open_checkpoint
 from weft.streams.run.report import JobReport, Listener, QueryReport
 from weft.streams.run.statement import Mode, RunContext, Statement, refuse_connect, wait_all
 from weft.streams.spark.files import check_file_order
@@ -49,7 +49,7 @@ def run_job(
     chosen = select_statements(plan, only)
     listener = listener or Listener()
     lives = _split_at_crashes(memory or {})
-    folder = job_folder(plan) / ".memory"
+    folder = local_folder(plan) / ".memory"
     try:
         queries: tuple[QueryReport, ...] = ()
         for number, rows in enumerate(lives, start=1):

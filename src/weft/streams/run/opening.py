@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,12 +14,15 @@ from weft.core.findings import ErrorCollector
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.core.names import format_list
 from weft.errors import StreamError
+from weft.io.stores.store_path import Place, as_place
+from weft.streams.checkpoint.cached_files import open_files
 from weft.streams.checkpoint.commit import check_open, is_sealed
 from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import (
     Checkpoint,
     JobRecord,
     activate,
+    copy_folder,
     create_checkpoint,
     damaged_file,
     find_checkpoint,
@@ -30,27 +32,34 @@ from weft.streams.checkpoint.folder import (
     sync_path,
     update_plan,
 )
-from weft.streams.checkpoint.lock import lock_statement
+from weft.streams.checkpoint.lease import lock_statement
 from weft.streams.checkpoint.manifest import last_batch, read_manifest
 from weft.streams.checkpoint.offsets import check_offsets
 from weft.streams.checkpoint.status import plan_facts
 from weft.streams.kernel.spec import MAX_GROUP_BYTES, NEVER, list_files
 from weft.streams.kernel.state_files import JoinFolder, read_waiting, save_rejects
-from weft.streams.kernel.state_store import StateStore
 from weft.streams.plan.explain import explain_job
 from weft.streams.plan.identity import Change, compare_parts, describe_parts
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.endpoints import check_sink
+from weft.streams.spark.paths import is_remote
 
 Keep = Literal["state", "offsets"]
 _FEW_ROWS = 1_000_000
 _TASK_BYTES = MAX_GROUP_BYTES // 4  # of state; the new rows of a batch come on top
 
 
-def job_folder(job: JobPlan) -> Path:
-    """Return the folder below which the statements of a job have their checkpoints."""
+def job_folder(job: JobPlan) -> Place:
+    """Return the folder below which the statements of a job have their checkpoints: on a disk or in a store."""
     folder = job.settings.get("checkpoint")
-    return job.root / (str(folder) if folder else f".weft/streams/{job.name}")
+    if folder and is_remote(str(folder)):
+        return as_place(str(folder))
+    return job.root / str(folder) if folder else local_folder(job)
+
+
+def local_folder(job: JobPlan) -> Path:
+    """Return the folder of a job on the machine that runs it."""
+    return job.root / f".weft/streams/{job.name}"
 
 
 def find_sealed(
@@ -111,13 +120,13 @@ def _check_continuable(plan: StatementPlan, checkpoint: Checkpoint, change: Chan
 def open_checkpoint(
     job: JobPlan, plan: StatementPlan, *, cores: int, fresh: bool = False, keep: Keep | None = None
 ) -> Iterator[Checkpoint]:
-    """Yield the checkpoint of a statement and hold its lock in the block.
+    """Yield the checkpoint of a statement, with its lease in a store, and hold its lock in the block.
 
     Raises `StreamError`: W2203 if the statement changed in a way that `keep` does not cover,
     W2204 if the checkpoint is sealed, W2205 if another process holds it.
     """
     folder = job_folder(job) / plan.name
-    with lock_statement(folder / "lock", plan.name):
+    with lock_statement(folder / "lock", plan.name) as lease:
         checkpoint = _find_current(folder, fresh=fresh)
         if checkpoint is None:
             replaces = find_replaced(folder) if fresh else None
@@ -126,10 +135,10 @@ def open_checkpoint(
             activate(checkpoint)
         else:
             checkpoint = _continue(job, plan, checkpoint, cores=cores, keep=keep)
-        yield checkpoint
+        yield replace(checkpoint, lease=lease)
 
 
-def _find_current(folder: Path, *, fresh: bool) -> Checkpoint | None:
+def _find_current(folder: Place, *, fresh: bool) -> Checkpoint | None:
     # A fresh start must work with a damaged checkpoint, so the old one is not read.
     return None if fresh else find_checkpoint(folder)
 
@@ -198,14 +207,11 @@ def _begin_with_offsets(job: JobPlan, plan: StatementPlan, old: Checkpoint, task
     )
     checkpoint = create_checkpoint(old.root.parent, record)
     if old.spark.exists():
-        # Renamed when it is complete: Spark would continue from half of a copy without an error.
-        beside = checkpoint.root / f".tmp-spark-{uuid.uuid4().hex[:8]}"
-        shutil.copytree(old.spark, beside)
-        beside.rename(checkpoint.spark)
+        copy_folder(old.spark, checkpoint.spark)
     if last is not None:
         save_abandoned(old, checkpoint, last)
     elif old.rejects.exists():  # rows that the old one abandoned when it took over its offsets
-        shutil.copytree(old.rejects, checkpoint.rejects)
+        copy_folder(old.rejects, checkpoint.rejects)
     # Last: until then the old checkpoint is the current one, and a killed start leaves only an unused folder.
     activate(checkpoint)
     return checkpoint
@@ -222,10 +228,9 @@ def _check_state(checkpoint: Checkpoint, batch: int) -> None:
 
 def save_abandoned(old: Checkpoint, new: Checkpoint, batch: int) -> None:
     """Write the waiting rows of `old` as rejects of `new`."""
-    before, after = (StateStore(str(c.root.absolute())) for c in (old, new))
     for number, entry in enumerate(list_state(old, read_manifest(old, batch))):
-        rows = read_waiting(JoinFolder(before, entry["join"]), entry)
-        place = JoinFolder(after, entry["join"])
+        rows = read_waiting(JoinFolder(open_files(old.root), entry["join"]), entry)
+        place = JoinFolder(open_files(new.root), entry["join"])
         save_rejects(place, rows, batch, NEVER, task=number, attempt=uuid.uuid4().hex[:12])
     for folder in (*new.rejects.glob("*"), new.rejects, new.root):
         if folder.is_dir():

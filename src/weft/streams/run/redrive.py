@@ -16,7 +16,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,9 +24,10 @@ from weft.core.frozen import FrozenMap
 from weft.core.names import find_similar, format_list, quote_for_shell
 from weft.errors import StreamError
 from weft.expr.spark.frames import functions_of
+from weft.io.stores.store_path import Place
 from weft.streams.checkpoint.commit import is_sealed
 from weft.streams.checkpoint.folder import Checkpoint, find_checkpoint, read_job_record
-from weft.streams.checkpoint.lock import lock_statement
+from weft.streams.checkpoint.lease import lock_statement
 from weft.streams.checkpoint.manifest import Move
 from weft.streams.checkpoint.offsets import check_commits
 from weft.streams.checkpoint.recover import (
@@ -245,7 +245,7 @@ def corrections_sink(plan: StatementPlan, checkpoint: Checkpoint) -> SinkSpec:
 
 
 def _stage_corrections(
-    frame: DataFrame, sink: SinkSpec, folder: Path, checkpoint: str, number: int, *, dry_run: bool
+    frame: DataFrame, sink: SinkSpec, folder: Place, checkpoint: str, number: int, *, dry_run: bool
 ) -> tuple[tuple[Move, ...], dict[str, int]]:
     """Stage corrections; return the renames that publish them and the number of each kind."""
     F: Any = functions_of(frame)

@@ -22,6 +22,8 @@ from weft.core.types import TIMESTAMP
 from weft.errors import StreamError
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import to_spark
+from weft.io.stores.store_path import Place, spark_path
+from weft.streams.checkpoint.cached_files import open_files
 from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import Checkpoint, read_job_record
 from weft.streams.checkpoint.manifest import Manifest, last_manifest, sink_files
@@ -31,7 +33,6 @@ from weft.streams.kernel.ranges import ALL
 from weft.streams.kernel.redrive import find_corrections
 from weft.streams.kernel.spec import JoinTask, Side
 from weft.streams.kernel.state_files import JoinFolder, open_state
-from weft.streams.kernel.state_store import StateStore
 from weft.streams.plan.kernel_spec import Child, Layout, build_layout, build_task
 from weft.streams.plan.resolved import Input, JobPlan, KernelStep, StatementPlan
 from weft.streams.spark.batch_frame import batch_frame, read_rows
@@ -66,7 +67,7 @@ def look_up_rejects(
     task = build_task(plan, step)
     children = build_layout(plan, step)
     last = last_manifest(checkpoint) or Manifest(batch=-1)
-    place = JoinFolder(StateStore(str(checkpoint.root)), step.number)
+    place = JoinFolder(open_files(checkpoint.root), step.number)
     entries = list_state(checkpoint, last)
     state = open_state(place, entries, ALL, task, _schema(children.left), _schema(children.right))
     plus: list[Any] = []
@@ -189,7 +190,7 @@ def compare_with_inputs(
     job: JobPlan,
     plan: StatementPlan,
     checkpoint: Checkpoint,
-    corrections: Sequence[Path] = (),
+    corrections: Sequence[Place] = (),
     *,
     time_column: str | None = None,
 ) -> tuple[DataFrame, DataFrame]:
@@ -226,7 +227,7 @@ def _check_rereadable(plan: StatementPlan) -> None:
             )
 
 
-def _check_files_exist(plan: StatementPlan, checkpoint: Checkpoint, corrections: Sequence[Path]) -> None:
+def _check_files_exist(plan: StatementPlan, checkpoint: Checkpoint, corrections: Sequence[Place]) -> None:
     """Raise W2216 if files of the sink are missing: their rows would be written again."""
     if read_job_record(checkpoint).first_batch:
         raise StreamError(
@@ -276,11 +277,11 @@ def _read_back(spark: SparkSession, rows: DataFrame, plan: StatementPlan, sink: 
 
 
 def _read_sink(
-    spark: SparkSession, plan: StatementPlan, sink: SinkSpec, files: Sequence[Path], *, marked: bool = False
+    spark: SparkSession, plan: StatementPlan, sink: SinkSpec, files: Sequence[Place], *, marked: bool = False
 ) -> DataFrame:
     fields = [st.StructField(c.name, to_spark(c.dtype)) for c in plan.output]
     schema = st.StructType([st.StructField(_OP, st.StringType()), *fields] if marked else fields)
-    there = [str(path) for path in files if path.exists()]
+    there = [spark_path(path) for path in files if path.exists()]
     if not there:  # Spark refuses to load no paths
         return spark.createDataFrame([], schema)
     form = str(sink.connector["format"])

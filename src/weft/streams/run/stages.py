@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
 from weft.expr.spark.frames import functions_of, observation_of
+from weft.io.stores import open_store
 from weft.streams.checkpoint.ledger import COUNTS, side_name
 from weft.streams.checkpoint.manifest import Heartbeat, Ledger
 from weft.streams.kernel.spec import Clock
@@ -55,12 +56,10 @@ def write_malformed(unread: DataFrame, moment: BatchContext) -> int:
             "raw": pa.array(texts, pa.string()),
         }
     )
-    file = Path(moment.root) / "rejects" / "left" / f"{moment.batch}-j0-0.parquet"
-    file.parent.mkdir(parents=True, exist_ok=True)
+    content = io.BytesIO()
+    pq.write_table(table, content, write_page_checksum=True)
     # A repeated batch replaces the file: the rows of its first attempt must not remain beside those of the second.
-    beside = file.with_name(f".tmp-{file.name}")
-    pq.write_table(table, beside, write_page_checksum=True)
-    beside.replace(file)
+    open_store(moment.root).put(f"rejects/left/{moment.batch}-j0-0.parquet", content.getvalue())
     return count
 
 

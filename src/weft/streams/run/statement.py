@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
 
 from pyspark import Accumulator
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -22,6 +23,7 @@ from weft.core.fingerprint import fingerprint
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
 from weft.io.spark.session import JVM_GONE, collect_from_tasks, count_cores
+from weft.io.stores.store_path import spark_path
 from weft.streams.checkpoint.commit import commit_batch, decide_heartbeat, finish_moves, is_sealed, seal
 from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, read_job_record
@@ -137,7 +139,7 @@ class Statement:
         writer = (
             frame.writeStream.queryName(query_name(self.running.job, self.checkpoint))
             .foreachBatch(lambda rows, number: self._take(run_batch, rows, number))
-            .option("checkpointLocation", str(self.checkpoint.spark.absolute()))
+            .option("checkpointLocation", spark_path(self.checkpoint.spark))
         )
         if endless:
             writer = writer.trigger(processingTime=f"{_trigger_millis(self.running.job)} milliseconds")
@@ -272,7 +274,10 @@ class Statement:
         tasks = choose_tasks(self.running.job, self.plan, count_cores(self.running.spark), stats)
         if tasks != self.tasks:
             self.tasks = tasks
-            self.joins = {s.number: ship_join(build_task(self.plan, s, groups=tasks)) for s in self.plan.kernel_steps}
+            self.joins = {
+                s.number: ship_join(build_task(self.plan, s, groups=tasks), self.checkpoint.root)
+                for s in self.plan.kernel_steps
+            }
 
     def _idle(self) -> FrozenMap[str, Any]:
         """Return the sides that the watermark ignores, with the start of their idle time."""
@@ -351,8 +356,8 @@ class Statement:
             batches=len(list_batches(self.checkpoint.commits)),
             watermark=manifest.watermark,
             sealed=is_sealed(self.checkpoint),
-            checkpoint=self.checkpoint.root,
-            files=sink_files(self.checkpoint) if self.sink.folder is not None else (),
+            checkpoint=cast("Path", self.checkpoint.root),  # or a place in a store
+            files=cast("tuple[Path, ...]", sink_files(self.checkpoint)) if self.sink.folder is not None else (),
             joins=join_reports(self.plan, manifest),
             read=csv_reader(self.running.spark, self.plan, self.sink.spec),
         )

@@ -35,11 +35,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 from weft.core.frozen import FrozenMap
 from weft.core.names import find_similar, format_list, quote
 from weft.core.types import STRING, DType
-from weft.errors import ConnectorError, Diagnostic, JoinTypeError, ResolutionError
+from weft.errors import ConnectorError, Diagnostic, FileStoreError, JoinTypeError, ResolutionError
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import from_spark, to_spark
 from weft.io.options import CsvOptions, read_header
 from weft.io.spark.files import escape_formula, escape_formula_name, escaped
+from weft.io.stores.store_path import Place, StorePath, as_place, spark_path
 from weft.joins.spark.failures import FailureRule, explain_failure
 from weft.streams.checkpoint.commit import STAGING
 from weft.streams.checkpoint.folder import remove_path
@@ -299,17 +300,20 @@ def check_file_order(stream: StreamSpec, root: Path) -> tuple[Diagnostic, ...]:
     )
 
 
-def sink_folder(sink: SinkSpec, root: Path) -> Path:
-    """Return the folder of a sink; raise W2308 if renames there are not atomic."""
+def sink_folder(sink: SinkSpec, root: Path) -> Place:
+    """Return the folder of a sink, on a disk or in a store; raise W2308 for a store that Weft does not know."""
     requested = str(sink.connector["path"])
     path = resolve_path(requested, root)
     if is_remote(path):
-        raise ConnectorError(
-            f"sink {sink.name!r} writes to {requested!r}, where a rename is not atomic",
-            code="W2308",
-            help="write to a folder of this machine or a mounted one; copy the files from there",
-            at=sink.at,
-        )
+        try:
+            return as_place(path)
+        except FileStoreError as cause:
+            raise ConnectorError(
+                f"sink {sink.name!r} cannot write to {requested!r}: {cause.message}",
+                code="W2308",
+                help=cause.help,
+                at=sink.at,
+            ) from cause
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ConnectorError(
@@ -321,13 +325,19 @@ def sink_folder(sink: SinkSpec, root: Path) -> Path:
     return folder
 
 
-def as_files(sink: SinkSpec, folder: Path) -> SinkSpec:
+def as_files(sink: SinkSpec, folder: Place) -> SinkSpec:
     """Return a sink of another connector as one of Parquet files in a folder."""
     return replace(sink, connector=FrozenMap(connector="files", path=str(folder), format="parquet"))
 
 
-def prepare_folder(sink: SinkSpec, folder: Path) -> None:
+def prepare_folder(sink: SinkSpec, folder: Place) -> None:
     """Create the folder of a sink; raise W2309 if it is not writable."""
+    if isinstance(folder, StorePath):
+        # A store that is not there, or that refuses to write, says so before the first batch.
+        marker = folder / STAGING / f"start-{uuid.uuid4().hex[:8]}"
+        marker.write_bytes(b"")
+        marker.unlink()
+        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Permission bits do not tell for every user and file system; creating a folder does.
@@ -341,13 +351,13 @@ def prepare_folder(sink: SinkSpec, folder: Path) -> None:
         ) from cause
 
 
-def staging_folder(folder: Path, checkpoint: str) -> Path:
+def staging_folder(folder: Place, checkpoint: str) -> Place:
     """Return the staging folder of a checkpoint in the folder of a sink."""
     return folder / STAGING / checkpoint
 
 
 def stage_rows(
-    frame: DataFrame, sink: SinkSpec, folder: Path, *, checkpoint: str, batch: int, keep_empty: bool
+    frame: DataFrame, sink: SinkSpec, folder: Place, *, checkpoint: str, batch: int, keep_empty: bool
 ) -> tuple[Move, ...]:
     """Stage the rows of a batch and return the renames that publish them.
 
@@ -362,7 +372,7 @@ def stage_rows(
         writer = _escape_formulas(frame, sink).write.format(form).mode("overwrite").options(**csv_options(sink))
     if form == "json":
         writer = writer.options(ignoreNullFields="false", **TIMES)
-    writer.save(str(staging))
+    writer.save(spark_path(staging))
     counted = _count_files(frame, sink, staging)
     # None is not 0: the files of avro are counted together.
     nothing = not any(rows for _, rows in counted)
@@ -445,27 +455,27 @@ def csv_reader(spark: SparkSession, plan: StatementPlan, sink: SinkSpec) -> Call
     return partial(read_csv_sink, spark, sink, schema) if sink.connector.get("format") == "csv" else None
 
 
-def _count_files(frame: DataFrame, sink: SinkSpec, staging: Path) -> list[tuple[Path, int | None]]:
+def _count_files(frame: DataFrame, sink: SinkSpec, staging: Place) -> list[tuple[Place, int | None]]:
     """Return the staged files with their row counts; for avro the first file has the count of all."""
     form = str(sink.connector["format"])
     # In the order of partitions; markers such as _SUCCESS and checksums of Hadoop are left behind.
     files = sorted(p for p in staging.iterdir() if p.name.startswith("part-"))
     if form == "avro":
-        rows = frame.sparkSession.read.format(form).load(str(staging)).count()
+        rows = frame.sparkSession.read.format(form).load(spark_path(staging)).count()
         return [(p, None if number else rows) for number, p in enumerate(files)]
     if form == "csv":
         return [(p, count_csv_rows(p, sink)) for p in files]
     return [(p, _count_rows(p, form)) for p in files]
 
 
-def _count_rows(file: Path, form: str) -> int:
+def _count_rows(file: Place, form: str) -> int:
     if form == "parquet":
-        return int(pq.read_metadata(file).num_rows)
+        return int(pq.read_metadata(file if isinstance(file, Path) else file.open("rb")).num_rows)
     with file.open("rb") as lines:
         return sum(1 for _ in lines)
 
 
-def count_csv_rows(file: Path, sink: SinkSpec) -> int:
+def count_csv_rows(file: Place, sink: SinkSpec) -> int:
     """Return the number of records of a CSV file; quoted fields may contain line breaks."""
     options = csv_options(sink)
     csv.field_size_limit(sys.maxsize)  # Python refuses fields above 128 KiB by default
@@ -474,7 +484,7 @@ def count_csv_rows(file: Path, sink: SinkSpec) -> int:
         return max(sum(1 for _ in records) - (options["header"] == "true"), 0)
 
 
-def remove_staging(folder: Path, checkpoint: str) -> None:
+def remove_staging(folder: Place, checkpoint: str) -> None:
     """Remove the staging folder of a sealed checkpoint, and its parent if it is empty."""
     remove_path(staging_folder(folder, checkpoint))
     with suppress(OSError):

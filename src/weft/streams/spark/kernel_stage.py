@@ -41,11 +41,14 @@ import weft.streams.kernel
 from weft.core.frozen import thaw
 from weft.expr.spark.frames import functions_of
 from weft.expr.spark.types import cast_to, to_spark
+from weft.io.stores.store_path import Place, StorePath
 from weft.joins.spark.sides import balanced_number
+from weft.streams.checkpoint.cached_files import CachedFiles
 from weft.streams.kernel import arrow_task as worker
 from weft.streams.kernel.arrow_task import arrow_task
 from weft.streams.kernel.ranges import range_of
 from weft.streams.kernel.spec import NEVER, Clock, Entry, JoinTask
+from weft.streams.kernel.state_store import StateFiles, StateStore
 from weft.streams.plan.kernel_spec import Child, Layout, build_layout
 from weft.streams.plan.resolved import Input, KernelStep, Slot, StatementPlan
 from weft.streams.spark.readable import RAW, TIME, column_name
@@ -64,15 +67,18 @@ class ShippedJoin:
     name: str
 
 
-def ship_join(task: JoinTask) -> ShippedJoin:
+def ship_join(task: JoinTask, root: Place) -> ShippedJoin:
     """Pickle the kernel with one join; a condition that is evaluated by row needs the expressions too."""
     modules = [weft.streams.kernel]
+    opening: Callable[[str], StateFiles] = StateStore
     if task.residual is not None and task.residual.rows is not None:
         modules += [weft.codes, weft.redaction, weft.errors, weft.core, weft.expr]
+    if isinstance(root, StorePath):
+        opening = CachedFiles  # not carried: workers that use a store have Weft, see docs/howto/cluster.md
     # Also this module, of which `worker_task` runs on workers.
     for module in (*modules, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # pyspark ships it untyped
-    payload = cloudpickle.dumps((arrow_task, Clock, task))  # type: ignore[no-untyped-call]
+    payload = cloudpickle.dumps((arrow_task, Clock, task, opening))  # type: ignore[no-untyped-call]
     return ShippedJoin(task, payload, hashlib.sha256(payload).hexdigest())
 
 
@@ -90,7 +96,7 @@ class ReportsParam(AccumulatorParam[list[dict[str, Any]]]):
 
 
 def worker_task(
-    join: ShippedJoin, clock: Clock, reports: Accumulator[list[dict[str, Any]]], **named: Any
+    join: ShippedJoin, clock: Clock, reports: Accumulator[list[dict[str, Any]]], *, root: str, **named: Any
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Return the function for ``mapInArrow``; `named` is what `weft.streams.kernel.arrow_task` takes for a batch."""
     payload, name, left, right = join.payload, join.name, clock.left, clock.right
@@ -103,8 +109,8 @@ def worker_task(
         # By the hash of the bytes: a worker process is reused by later batches, and by other jobs.
         if not hasattr(kept, name):
             setattr(kept, name, pickle.loads(payload))  # noqa: S301  # made by our own driver
-        make, clock_of, task = getattr(kept, name)
-        yield from make(task, clock_of(left=left, right=right), report=report, **named)(batches)
+        make, clock_of, task, opening = getattr(kept, name)
+        yield from make(task, clock_of(left=left, right=right), files=opening(root), report=report, **named)(batches)
 
     return run
 

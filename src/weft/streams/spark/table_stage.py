@@ -24,12 +24,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from weft.core.types import DType
-from weft.errors import ConnectorError
+from weft.errors import ConnectorError, StreamError
 from weft.expr.spark.columns import compile_expr
 from weft.expr.spark.frames import functions_of, observation_of
 from weft.expr.spark.types import to_spark
 from weft.io.spark.files import escaped
 from weft.io.staged import file_hash
+from weft.io.stores.store_path import Place, StorePath, spark_path
 from weft.streams.checkpoint.folder import damaged_file, read_document, sync_path, write_document
 from weft.streams.plan.resolved import StatementPlan, TableInput, TableStep
 from weft.streams.spark.files import declared_values, existing_paths, plan_reading
@@ -85,7 +86,7 @@ def write_memory_table(table: TableSpec, memory: Memory, folder: Path) -> TableS
 
 
 def pin_table(
-    spark: SparkSession, table: TableSpec, folder: Path, read: Callable[[], DataFrame], *, is_used: bool = False
+    spark: SparkSession, table: TableSpec, folder: Place, read: Callable[[], DataFrame], *, is_used: bool = False
 ) -> DataFrame:
     """Return a table as of the first start of a checkpoint, or its current rows with ``reload=batch``.
 
@@ -94,10 +95,12 @@ def pin_table(
     """
     if table.reload == "batch":
         return read()
+    if isinstance(folder, StorePath):
+        return _pin_in_store(spark, table, folder, read, is_used=is_used)
     if folder.exists():
         _check_copy(folder)
     elif is_used:
-        raise damaged_file(folder, f"it is missing, and earlier batches were joined with this copy of {table.name!r}")
+        raise _missing_copy_error(folder, table)
     else:
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = folder.parent / f".tmp-{folder.name}-{uuid.uuid4().hex[:8]}"
@@ -123,7 +126,28 @@ def pin_table(
     return spark.read.schema(_schema(table)).parquet(escaped(str(folder)))
 
 
-def _check_copy(folder: Path) -> None:
+def _pin_in_store(
+    spark: SparkSession, table: TableSpec, folder: StorePath, read: Callable[[], DataFrame], *, is_used: bool
+) -> DataFrame:
+    """Return the copy of a table in a store, where a folder has no rename: the list of its files completes it."""
+    if not (folder / _LISTING).is_file():
+        if is_used:
+            raise _missing_copy_error(folder, table)
+        try:
+            read().write.mode("overwrite").parquet(spark_path(folder))
+        except PySparkException as cause:
+            raise find_refused_row(cause) or cause from cause
+        files = sorted(path for path in folder.iterdir() if path.suffix == _COPIED)
+        write_document(folder / _LISTING, {"files": {path.name: file_hash(path) for path in files}})
+    _check_copy(folder)
+    return spark.read.schema(_schema(table)).parquet(spark_path(folder))
+
+
+def _missing_copy_error(folder: Place, table: TableSpec) -> StreamError:
+    return damaged_file(folder, f"it is missing, and earlier batches were joined with this copy of {table.name!r}")
+
+
+def _check_copy(folder: Place) -> None:
     """Raise `StreamError` W2202 if a file of a copied table is missing or changed; copies of earlier versions pass."""
     if not (folder / _LISTING).exists():
         return

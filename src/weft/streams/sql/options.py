@@ -326,7 +326,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("join.missing_event_time", _JOIN, "word", ("reject", "wall_clock", "fail"), "reject",
            "what happens to a row without an event time"),
     Option("trigger", _JOB, "duration", (), "1s", "how often `weft stream start` checks for new rows"),
-    Option("checkpoint", _JOB, "text", (), None, "the folder of the job's state; by default `.weft/streams/<job>`"),
+    Option("checkpoint", _JOB, "text", (), None, "the folder of the job's state, or the address of one in a file store; by default `.weft/streams/<job>`"),
     Option("groups", _JOB, "count", (), None, "the largest number of tasks that share the keys of a join"),
 )  # fmt: skip
 """All options, in the order of the documentation."""
