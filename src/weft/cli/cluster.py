@@ -23,7 +23,7 @@ CLOCK_SECONDS = 2.0
 _SPARK = "pyspark"
 _VARYING = re.compile(r"\{\{|[*?\[{]")
 _SHARE = "use a folder that all machines mount under the same path, or an address such as s3://bucket/folder"
-_SYNC = "let all machines set their clocks by NTP, for example: systemctl enable --now chrony"
+_SYNC = "let all machines set their clocks by NTP, for example: systemctl restart chrony"
 
 
 def list_places(workspace: Workspace) -> tuple[tuple[Place, ...], tuple[Check, ...]]:
