@@ -62,6 +62,14 @@ SOURCES = (
         conditions=("FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH", "PARQUET_COLUMN_DATA_TYPE_MISMATCH"),
         clean=_name_file,
     ),
+    FailureRule(
+        error=StreamError,
+        code="W2205",
+        message="another process runs with the checkpoint '{0}'",
+        help="nothing of this batch is committed; the other process continues after the last commit",
+        conditions=("CONCURRENT_STREAM_LOG_UPDATE",),
+        text=re.compile(r"Multiple streaming (?:queries|jobs) are concurrently using (\S+)/spark/\w+"),
+    ),
     *REFUSALS,
 )
 """What failures of queries mean that concern files and their rows."""
