@@ -73,7 +73,9 @@ NUMBER_PACKAGES = frozenset({"numpy", "pyarrow"})
 # Of the kernel, what every pure layer may import: it needs the standard library alone.
 PLAIN_KERNEL = frozenset({"weft.streams.kernel", "weft.streams.kernel.spec"})
 # Reads the rows that the kernel rejected, which are in Parquet files.
-NUMBER_READERS = frozenset({"weft.streams.checkpoint.rejects", "weft.streams.checkpoint.cached_files"})
+NUMBER_READERS = frozenset(
+    {"weft.streams.checkpoint.rejects", "weft.streams.checkpoint.cached_files", "weft.streams.checkpoint.limits"}
+)
 # Modules that may make and set up a session of their own; the user's is read-only for us.
 SESSION_MAKERS: frozenset[str] = frozenset({"weft.io.spark.session"})
 # Reads the optimiser's size estimate, which classic Spark shows through no public door.

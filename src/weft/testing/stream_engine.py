@@ -20,7 +20,8 @@ from weft.streams.checkpoint.cached_files import open_files
 from weft.streams.checkpoint.commit import STAGING, check_open, commit_batch, decide_heartbeat, seal
 from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, activate, create_checkpoint, find_checkpoint
-from weft.streams.checkpoint.ledger import select_reports, side_name
+from weft.streams.checkpoint.ledger import TaskReport, select_reports, side_name
+from weft.streams.checkpoint.limits import enforce_limits
 from weft.streams.checkpoint.manifest import (
     Counts,
     Heartbeat,
@@ -217,10 +218,12 @@ class _Run:
         crash_point("stream_staged")
         self._may_die("staged")
         joins = [s.number for s in self.plan.kernel_steps]
+        found = select_reports(self.checkpoint, number, joins, self.groups, reports)
+        limited = self._limited(found, heartbeat)
         manifest = commit_batch(
             self.checkpoint,
             number,
-            select_reports(self.checkpoint, number, joins, self.groups, reports),
+            limited,
             staged,
             heartbeat=heartbeat,
             before=before,
@@ -304,6 +307,17 @@ class _Run:
             for given in stepped.out:
                 out.extend(unpacked(given, children))
         return out
+
+    def _limited(self, reports: tuple[TaskReport, ...], heartbeat: Heartbeat) -> tuple[TaskReport, ...]:
+        """Return the reports after rows above the limits were evicted, which one task alone does itself."""
+        if self.groups == 1:
+            return reports
+        joins = [build_task(self.plan, one) for one in self.plan.kernel_steps]
+        mark = NEVER if heartbeat.watermark is None else heartbeat.watermark
+        try:
+            return enforce_limits(open_files(self.checkpoint.root), joins, reports, watermark=mark)
+        except KernelProblem as problem:
+            raise StreamError(problem.message, code=cast("Code", problem.code), help=problem.help) from problem
 
     def _table(self, one: TableStep) -> list[Values]:
         source = next(t for t in self.plan.tables if t.number == one.right)

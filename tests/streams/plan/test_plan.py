@@ -126,7 +126,9 @@ def test_the_task_of_the_kernel_holds_policies_of_the_streams_and_limits() -> No
     task = build_task(plan, plan.kernel_steps[0], groups=2)
     assert (task.reach.kind, task.reach.lower, task.reach.upper) == ("interval", -2 * SECOND, 60 * SECOND)
     assert (task.left.outer, task.right.outer) == (False, True)
-    assert task.left.limits == Limits(max_state_rows=51, max_rows_per_key=7)
+    # Of two tasks none sees the rows of both.
+    assert task.left.limits == Limits(max_state_rows=None, max_rows_per_key=7)
+    assert build_task(plan, plan.kernel_steps[0]).left.limits == Limits(max_state_rows=101, max_rows_per_key=7)
     assert task.left.missing_event_time == "wall_clock"
     assert (task.left.name, task.right.name, task.left.raw, task.right.raw) == ("a", "b", True, True)
 

@@ -9,7 +9,6 @@ from unittest.mock import MagicMock
 import pytest
 
 from stream_checkpoints import SQL
-from stream_jobs import job as planned_job
 from stream_spark import job_of
 from weft.core.frozen import FrozenMap
 from weft.errors import StreamError
@@ -211,14 +210,14 @@ def test_everything_that_prevents_statements_is_reported_before_the_first_runs(t
         ("", "", 4),
         ("SET 'groups' = '3';", "", 3),
         ("SET 'groups' = '64';", "", 4),
-        ("", "WITH ('join.max_state_rows' = 500)", 1),
+        ("", "WITH ('join.max_state_rows' = 500)", 4),
     ],
 )
 def test_a_batch_has_a_task_for_each_core_unless_the_job_wants_fewer(
     tmp_path: Path, settings: str, limit: str, tasks: int
 ) -> None:
     job = job_of(settings + SQL + limit, tmp_path, groups=None)
-    assert choose_tasks(job, job.statements[0], 4) == tasks
+    assert choose_tasks(job, 4) == tasks
     with open_checkpoint(job, job.statements[0], cores=4) as found:
         assert read_job_record(found).groups == tasks
 
@@ -226,15 +225,6 @@ def test_a_batch_has_a_task_for_each_core_unless_the_job_wants_fewer(
 def test_a_large_state_is_shared_by_more_tasks(tmp_path: Path) -> None:
     sizes = {"left": {"current_bytes": 3 * 2**30}, "right": {"current_bytes": None}}
     job = job_of(SQL, tmp_path, groups=None)
-    assert choose_tasks(job, job.statements[0], 2, sizes) == 6
+    assert choose_tasks(job, 2, sizes) == 6
     limited = job_of("SET 'groups' = '4';" + SQL, tmp_path, groups=None)
-    assert choose_tasks(limited, limited.statements[0], 2, sizes) == 4
-
-
-def test_a_small_limit_of_one_join_needs_a_single_group_for_all() -> None:
-    job = planned_job(
-        "SELECT a.id FROM a JOIN b ON a.k = b.k WITHIN '1m' JOIN c ON c.k = a.k AND c.t = b.t"
-        " WITH ('join.max_state_rows' = '2_000_000', 'join.c.max_state_rows' = 500)"
-    )
-    assert [step.limits.max_state_rows for step in job.statements[0].kernel_steps] == [2_000_000, 500]
-    assert choose_tasks(job, job.statements[0], 4) == 1
+    assert choose_tasks(limited, 2, sizes) == 4

@@ -327,7 +327,7 @@ def _update_stats(working: ActiveSide, parts: list[_Part], live: int) -> SideSta
         matches_found=old.matches_found + working.matches,
         current_size=live,
         peak_size=max(old.peak_size, live),
-        current_keys=_count_keys(parts),
+        current_keys=_count_live_keys(parts),
         current_bytes=sum(part.segment.bytes for part in parts),
         missing_key_count=old.missing_key_count + admitted.missing_keys,
         missing_time_count=old.missing_time_count + admitted.missing_times,
@@ -338,13 +338,16 @@ def _update_stats(working: ActiveSide, parts: list[_Part], live: int) -> SideSta
     )
 
 
-def _count_keys(parts: list[_Part]) -> int:
-    """Return the number of distinct keys of the live rows, by their hashes."""
-    distinct = []
-    for part in parts:
-        live, hashes = (part.flags & DEAD) == 0, part.segment.hashes
-        distinct.append(_drop_repeats(hashes if live.all() else hashes[live]))
-    distinct = sorted((hashes for hashes in distinct if len(hashes)), key=len)
+def _count_live_keys(parts: list[_Part]) -> int:
+    live = [(part.flags & DEAD) == 0 for part in parts]
+    return count_keys(
+        [p.segment.hashes if rows.all() else p.segment.hashes[rows] for p, rows in zip(parts, live, strict=True)]
+    )
+
+
+def count_keys(hashes: list[Longs]) -> int:
+    """Return the number of distinct keys of rows, by their hashes; those of each segment are in order."""
+    distinct = sorted((_drop_repeats(mine) for mine in hashes if len(mine)), key=len)
     if not distinct:
         return 0
     # Each segment is in order already, so only the smaller ones are sorted together and looked up in the largest.

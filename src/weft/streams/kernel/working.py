@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,6 +98,16 @@ class ActiveSide:
         active.changed = [False] * len(before.segments) + [True]
         if before.sessions is not None:
             active.sessions = [*before.sessions, np.stack((fresh.times, fresh.times))]
+        return active
+
+    @classmethod
+    def over(cls, side: Side, task: SideTask, states: Sequence[SideState]) -> ActiveSide:
+        """Return the rows of a side that several tasks have stored, without new ones."""
+        nothing: Any = None  # no row arrives
+        active = cls(side, task, SideState(schema=None), nothing)
+        active.parts = [segment for state in states for segment in state.segments]
+        active.flags = [flags for state in states for flags in state.flags]
+        active.changed = [False] * len(active.parts)
         return active
 
     @property

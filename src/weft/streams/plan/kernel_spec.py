@@ -210,7 +210,7 @@ _SCALARS = frozenset(
 
 
 def build_task(plan: StatementPlan, step: KernelStep, *, groups: int = 1) -> JoinTask:
-    """Return the task of a join; `groups` share the limit on rows evenly, rounded up."""
+    """Return the task of a join; of several groups none sees the rows of all, so none enforces the limit on them."""
     children = build_layout(plan, step)
     return JoinTask(
         number=step.number,
@@ -254,9 +254,8 @@ def _side(
 
 def _share(limits: Limits, groups: int) -> Limits:
     """Return the limits of one group, a record of the kernel alone: no other class is there on workers."""
-    rows = limits.max_state_rows
     return Limits(
-        max_state_rows=None if rows is None else -(-rows // groups),
+        max_state_rows=limits.max_state_rows if groups == 1 else None,
         max_rows_per_key=limits.max_rows_per_key,
         eviction=limits.eviction,
     )

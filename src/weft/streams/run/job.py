@@ -97,7 +97,7 @@ def run_statements(
             joined = stages.join(source)  # the kernel with its state, lookups into tables
             selected = stages.select(joined, with_event_time=statement.sink.needs_event_time)
             written = statement.write(stages, selected)  # one Spark job runs all of it
-        reports = statement.collect_reports(number)
+        reports = statement.collect_reports(stages)
         statement.commit(stages, written, reports)  # the ledger balances, the manifest is written
 
     with ExitStack() as stack:

@@ -45,7 +45,6 @@ from weft.streams.run.endpoints import check_sink
 from weft.streams.spark.paths import is_remote
 
 Keep = Literal["state", "offsets"]
-_FEW_ROWS = 1_000_000
 _TASK_BYTES = MAX_GROUP_BYTES // 4  # of state; the new rows of a batch come on top
 
 
@@ -130,7 +129,7 @@ def open_checkpoint(
         checkpoint = _find_current(folder, fresh=fresh)
         if checkpoint is None:
             replaces = find_replaced(folder) if fresh else None
-            record = _new_record(job, plan, choose_tasks(job, plan, cores))
+            record = _new_record(job, plan, choose_tasks(job, cores))
             checkpoint = create_checkpoint(folder, replace(record, replaces=replaces))
             activate(checkpoint)
         else:
@@ -143,18 +142,12 @@ def _find_current(folder: Place, *, fresh: bool) -> Checkpoint | None:
     return None if fresh else find_checkpoint(folder)
 
 
-def choose_tasks(job: JobPlan, plan: StatementPlan, cores: int, stats: Mapping[str, Any] = EMPTY) -> int:
+def choose_tasks(job: JobPlan, cores: int, stats: Mapping[str, Any] = EMPTY) -> int:
     """Return how many tasks share the keys in the next batch: one for each core, more if the state is large."""
     groups = job.settings.get("groups")
     most = None if groups is None else int(groups)
-    limits = [s.limits.max_state_rows for s in plan.kernel_steps if s.limits.max_state_rows is not None]
-    tasks = max(cores, 1)
-    if limits:
-        # A limit on rows applies to each task, so a small limit needs a single one.
-        tasks = 1 if most is None and min(limits) < _FEW_ROWS else tasks
-    else:
-        held = sum(int(side.get("current_bytes") or 0) for side in stats.values())
-        tasks = max(tasks, -(-held // _TASK_BYTES))
+    held = sum(int(side.get("current_bytes") or 0) for side in stats.values())
+    tasks = max(cores, 1, -(-held // _TASK_BYTES))
     return tasks if most is None else min(tasks, most)
 
 
@@ -182,7 +175,7 @@ def _continue(
         update_plan(checkpoint, _plan_document(job, plan))
         return checkpoint
     if change.keeps == "offsets" or (change.keeps == "state" and keep == "offsets"):
-        return _begin_with_offsets(job, plan, checkpoint, choose_tasks(job, plan, cores))
+        return _begin_with_offsets(job, plan, checkpoint, choose_tasks(job, cores))
     record_change(checkpoint, describe_parts(plan), _plan_document(job, plan), keep or "all")
     return checkpoint
 

@@ -24,10 +24,12 @@ from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
 from weft.io.spark.session import JVM_GONE, collect_from_tasks, count_cores
 from weft.io.stores.store_path import spark_path
+from weft.streams.checkpoint.cached_files import open_files
 from weft.streams.checkpoint.commit import commit_batch, decide_heartbeat, finish_moves, is_sealed, seal
 from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import Checkpoint, JobRecord, read_job_record
 from weft.streams.checkpoint.ledger import TaskReport, select_reports
+from weft.streams.checkpoint.limits import enforce_limits
 from weft.streams.checkpoint.manifest import (
     Manifest,
     last_manifest,
@@ -39,7 +41,7 @@ from weft.streams.checkpoint.manifest import (
 from weft.streams.checkpoint.offsets import add_source, check_reading, count_sources, describe_reading, drop_unplanned
 from weft.streams.checkpoint.recover import recover
 from weft.streams.checkpoint.status import source_sides
-from weft.streams.kernel.spec import KernelProblem
+from weft.streams.kernel.spec import NEVER, KernelProblem
 from weft.streams.plan.clocks import collect_timeouts, find_idle_sides
 from weft.streams.plan.kernel_spec import build_task
 from weft.streams.plan.resolved import JobPlan, StatementPlan
@@ -271,7 +273,7 @@ class Statement:
     def _share_keys(self) -> None:
         """Choose the number of tasks of the next batch; more of them share the keys when the state has grown."""
         stats = EMPTY if self.before is None else self.before.stats
-        tasks = choose_tasks(self.running.job, self.plan, count_cores(self.running.spark), stats)
+        tasks = choose_tasks(self.running.job, count_cores(self.running.spark), stats)
         if tasks != self.tasks:
             self.tasks = tasks
             self.joins = {
@@ -298,12 +300,18 @@ class Statement:
         keep_empty = stages.heartbeat.final and nothing_yet
         return self.sink.write(selected, stages.moment.batch, keep_empty=keep_empty)
 
-    def collect_reports(self, number: int) -> tuple[TaskReport, ...]:
-        """Return what each task of the batch reported."""
+    def collect_reports(self, stages: Stages) -> tuple[TaskReport, ...]:
+        """Return what each task of the batch reported; rows above the limits are evicted."""
         crash_point("stream_kernel")
         crash_point("stream_staged")
         joins = [s.number for s in self.plan.kernel_steps]
-        return select_reports(self.checkpoint, number, joins, self.tasks, self.reports.value)
+        number, mark = stages.moment.batch, stages.moment.watermark
+        reports = select_reports(self.checkpoint, number, joins, self.tasks, self.reports.value)
+        if self.tasks == 1:  # it has enforced them itself
+            return reports
+        whole = [build_task(self.plan, step) for step in self.plan.kernel_steps]
+        files = open_files(self.checkpoint.root)
+        return enforce_limits(files, whole, reports, watermark=NEVER if mark is None else mark)
 
     def commit(self, stages: Stages, written: Written, reports: tuple[TaskReport, ...]) -> None:
         """Check the ledger, commit the batch and report it."""
