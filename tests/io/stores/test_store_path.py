@@ -59,6 +59,8 @@ def test_files_move_and_go(root: Place) -> None:
     write(root / "a/2", "two")
     move_file(one, root / "3")
     assert (one.exists(), (root / "3").read_text()) == (False, "one")
+    if isinstance(one, StorePath):
+        move_file(one, root / "3")  # as by another process at the same time
     copy_folder(root / "a", root / "copied")
     assert names((root / "copied").iterdir()) == ["2"]
     remove_path(root / "a")

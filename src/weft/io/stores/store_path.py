@@ -178,7 +178,11 @@ class StorePath:
 
     def replace(self, target: StorePath) -> None:
         """Copy a file of the store to another name, then remove it; both steps may be repeated."""
-        self.store.copy(self.key, str(target).removeprefix(f"{self.store.root}/"))
+        try:
+            self.store.copy(self.key, str(target).removeprefix(f"{self.store.root}/"))
+        except FileNotFoundError:
+            if not target.is_file():  # otherwise another process has done it since
+                raise
         self.unlink(missing_ok=True)
 
     def rmdir(self) -> None:
