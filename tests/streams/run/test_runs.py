@@ -26,8 +26,10 @@ from weft.streams.checkpoint.manifest import (
     write_heartbeat,
 )
 from weft.streams.checkpoint.rejects import read_last_rejects
+from weft.streams.kernel.spec import KernelProblem
 from weft.streams.run.job import run_job
 from weft.streams.run.report import BatchReport, Listener, QueryReport
+from weft.streams.run.statement import Statement
 from weft.streams.spark.kafka import read_kafka, read_kafka_batch
 from weft.testing import CRASH
 
@@ -100,6 +102,35 @@ def test_a_job_continues_on_another_number_of_cores(spark: SparkSession, tmp_pat
     whole = run(tmp_path / "same")
     assert as_set(found.rows) == as_set(whole.rows)
     assert found.ledger == {side: dict(counts) for side, counts in whole.ledger.items()}
+
+
+def test_a_batch_that_does_not_fit_is_repeated_with_more_tasks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks: list[int] = []
+    write = Statement.write
+
+    def too_large(statement: Statement, *given: Any) -> Any:
+        tasks.append(statement.tasks)
+        if len(tasks) == 2:
+            raise KernelProblem("W2211", "a group of keys is too large", "read less")
+        return write(statement, *given)
+
+    monkeypatch.setattr(Statement, "write", too_large)
+    found, whole = run_memory(spark, job_of(MEMORY, tmp_path, groups=None), BATCHES), run(tmp_path / "same")
+    assert tasks == [2, 2, 8, 8, 8, 8]
+    assert as_set(found.rows) == as_set(whole.rows)
+    assert found.ledger == {side: dict(counts) for side, counts in whole.ledger.items()}
+
+
+def test_a_job_that_allows_no_more_tasks_stops(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_large(*_: Any) -> Any:
+        raise KernelProblem("W2211", "a group of keys is too large", "read less")
+
+    monkeypatch.setattr(Statement, "write", too_large)
+    assert code_of(spark, MEMORY, tmp_path).code == "W2211"  # the job sets 'groups' = '2'
 
 
 def test_a_changed_query_is_reported_with_what_changed_and_continues_only_on_request(

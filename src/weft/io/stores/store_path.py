@@ -22,6 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from weft.core.paths import is_file_url
+from weft.io.stores.address import parse_address
 from weft.io.stores.base import FileStore
 from weft.io.stores.hadoop import hadoop_address
 from weft.io.stores.opening import open_store
@@ -216,6 +217,7 @@ def as_place(address: str) -> Place:
     found = _ADDRESS.fullmatch(address)
     if found is None or is_file_url(address):
         return Path(address)
+    parse_address(address)  # refuses credentials anywhere in it
     return StorePath(_open_root(found["root"], _credentials()), (found["key"] or "").strip("/"))
 
 

@@ -12,18 +12,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from weft.core.crash import crash_point
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import ConnectorError, StreamError
-from weft.io.stores.store_path import Place
+from weft.io.stores.store_path import Place, StorePath
 from weft.streams.checkpoint.earlier_state import list_state
 from weft.streams.checkpoint.folder import (
     Checkpoint,
     damaged_file,
     move_file,
     remove_path,
+    remove_paths,
     sync_path,
     write_document,
 )
@@ -188,19 +190,27 @@ def remove_unused(checkpoint: Checkpoint, manifest: Manifest, before: Manifest |
         for entry in list_state(checkpoint, one)
         for name in list_files(entry)
     }
-    folders = set()
-    for path in checkpoint.state.rglob("*"):
-        if path.is_dir():
-            folders.add(path)
-        elif path not in listed:
-            remove_path(path)
+    if checkpoint.lease is not None:
+        # Another process may have committed since: its files are not in these lists.
+        checkpoint.lease.check()
+    places = [path for path in checkpoint.state.rglob("*") if path not in listed]
+    remove_paths(path for path in places if _is_until(path, manifest.batch) and not _is_folder(path))
     # Only earlier versions made folders for batches and groups.
-    for folder in sorted(folders, reverse=True):
+    for folder in sorted((path for path in places if _is_folder(path)), reverse=True, key=str):
         if folder.parent != checkpoint.state and not any(folder.iterdir()):
             folder.rmdir()
-    for path in checkpoint.rejects.glob(f"*/{manifest.batch}-j*.*.parquet"):
-        if f"{path.parent.name}/{path.name}" not in (manifest.rejects or EMPTY):
-            remove_path(path)
+    rejects = checkpoint.rejects.glob(f"*/{manifest.batch}-j*.*.parquet")
+    remove_paths(path for path in rejects if f"{path.parent.name}/{path.name}" not in (manifest.rejects or EMPTY))
+
+
+def _is_folder(path: Place) -> bool:
+    return isinstance(path, Path) and path.is_dir()
+
+
+def _is_until(path: Place, batch: int) -> bool:
+    """Return whether a file of the state is of a batch, or of one before it; earlier versions had folders of batches."""
+    number = path.name.partition("-")[0]
+    return not number.isdigit() or int(number) <= batch
 
 
 def seal(checkpoint: Checkpoint, manifest: Manifest) -> None:
@@ -240,6 +250,8 @@ def _rename(move: Move) -> None:
 
 def _sync(checkpoint: Checkpoint, reports: Iterable[TaskReport], staged: tuple[Move, ...]) -> None:
     """Sync everything that a manifest lists before it is written: files and their folders."""
+    if isinstance(checkpoint.root, StorePath):
+        return  # what is in a store is there
     # The kernel syncs its own files, on the worker; the folders are shared by all tasks.
     sync_staged(staged)
     folders = {checkpoint.root, checkpoint.state, checkpoint.rejects, *checkpoint.rejects.glob("*")}

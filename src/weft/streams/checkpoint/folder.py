@@ -19,7 +19,7 @@ import shlex
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -142,6 +142,16 @@ class Below:
 
     def __get__(self, owner: _HasRoot[_P_co], _kind: object = None) -> _P_co:
         return cast("_P_co", owner.root / self.name)
+
+
+def remove_paths(paths: Iterable[Place]) -> None:
+    """Remove files; those of a store with few requests."""
+    places = list(paths)
+    if places and isinstance(places[0], StorePath):
+        places[0].store.delete(place.key for place in places if isinstance(place, StorePath))
+    else:
+        for place in places:
+            remove_path(place)
 
 
 class HeldLease(Protocol):

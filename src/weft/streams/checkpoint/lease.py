@@ -118,12 +118,18 @@ def find_leaseholder(folder: StorePath) -> Holder | None:
     by = None if newest is None else read_lease(newest)
     if newest is None or by is None:
         return None
-    if by.host == socket.gethostname():
+    if by.host == socket.gethostname() and _is_near(by.process):
         return by if by.process.runs else None
     # By the clock of the store alone: those of two machines may differ.
     with suppress(FileNotFoundError):
         return by if _read_clock(folder) - newest.stat().st_mtime < LASTS else None
     return None
+
+
+def _is_near(process: Process) -> bool:
+    """Return whether the id of a process means something here: machines may have the same name."""
+    me = this_process().began
+    return "/" in me and process.began.partition("/")[0] == me.partition("/")[0]
 
 
 def read_lease(path: StorePath) -> Holder | None:
@@ -143,11 +149,14 @@ def _find_newest(folder: StorePath) -> StorePath | None:
 def _read_clock(folder: StorePath) -> float:
     """Return the time of the store, as it is for a file that is written now."""
     path = folder / f"clock-{os.getpid()}-{time.time_ns()}"
-    path.write_bytes(b"")
     try:
+        path.write_bytes(b"")
         return float(path.stat().st_mtime)
+    except FileStoreError:  # `status` may read, but not write
+        return time.time()
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(FileStoreError):
+            path.unlink(missing_ok=True)
 
 
 def _describe(*, held: bool) -> str:

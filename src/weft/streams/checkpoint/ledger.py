@@ -88,10 +88,14 @@ def select_reports(
             raise _incomplete_error(f"{count} of {tasks} tasks of join {join} reported what batch {batch} wrote")
     for report in known.values() if isinstance(checkpoint.root, Path) else ():  # a store has them, or has failed
         folder = checkpoint.join_state(report.join)
-        for name in list_files(report.state):
-            if not (folder / name).exists():
-                raise _incomplete_error(f"batch {batch} wrote {str(folder / name)!r}, and it is not there")
-    return tuple(known.values())
+        wrote = [
+            *(folder / name for name in list_files(report.state)),
+            *(checkpoint.rejects / n for n in report.rejects),
+        ]
+        for path in wrote:
+            if not path.exists():
+                raise _incomplete_error(f"batch {batch} wrote {str(path)!r}, and it is not there")
+    return tuple(known[key] for key in sorted(known))
 
 
 def _incomplete_error(what: str) -> StreamError:

@@ -28,7 +28,9 @@ def enforce_limits(
         mine = [report for report in found if report.join == task.number]
         if _has_surplus(task, mine):
             place = JoinFolder(files, task.number)
-            changes = evict_oldest(place, task, [thaw(report.state) for report in mine], watermark=watermark)
+            changes = evict_oldest(
+                place, task, {report.task: thaw(report.state) for report in mine}, watermark=watermark
+            )
             changed = {id(report): _add_changes(report, change) for report, change in zip(mine, changes, strict=True)}
             found = [changed.get(id(report), report) for report in found]
     return tuple(found)

@@ -19,7 +19,7 @@ from weft.core.documents import Document
 from weft.core.frozen import EMPTY, FrozenMap
 from weft.errors import StreamError
 from weft.io.stores.store_path import Place, StorePath
-from weft.streams.checkpoint.commit import finish_moves, is_sealed, remove_unused, seal, sync_staged
+from weft.streams.checkpoint.commit import STAGING, finish_moves, is_sealed, remove_unused, seal, sync_staged
 from weft.streams.checkpoint.folder import (
     Checkpoint,
     damaged_file,
@@ -83,6 +83,8 @@ def _read_redrive(checkpoint: Checkpoint, number: int) -> RedriveRecord:
 def write_redrive(checkpoint: Checkpoint, record: RedriveRecord) -> None:
     """Commit a redrive and rename its files, which are synced before its record is written."""
     sync_staged(record.files)
+    if checkpoint.lease is not None:
+        checkpoint.lease.check()
     write_with_moves(checkpoint, _redrive_path(checkpoint, record.number), record, files=record.files)
     finish_redrive(record)
 
@@ -153,12 +155,17 @@ def remove_output(checkpoint: Checkpoint, sink: Place | None = None) -> None:
     checkpoints no longer list are recognized in `sink` by their names.
     """
     folder = checkpoint.root.parent
-    for earlier in list_checkpoints(folder):
-        if earlier != checkpoint:
-            _remove_files(earlier)
+    if checkpoint.lease is not None:
+        checkpoint.lease.check()
     own = read_job_record(checkpoint).id
+    for earlier in list_checkpoints(folder):
+        if earlier.root == checkpoint.root:
+            break  # later ones are not ours to replace
+        _remove_files(earlier)
     if sink is not None:
         for one in list_ids(folder):
+            if one != own:
+                remove_path(sink / STAGING / one)
             for path in sink.glob(f"part-{one}-*") if one != own else ():
                 remove_path(path)
 
@@ -193,8 +200,10 @@ def _read_before(checkpoint: Checkpoint, batch: int) -> Manifest | None:
     """Read the commit before a batch, None if there is none that lists its state."""
     if not checkpoint.commit_file(batch - 1).exists():
         return None
-    manifest = read_manifest(checkpoint, batch - 1)
-    return manifest if manifest.state is not None else None
+    with suppress(StreamError):  # nothing but what it lists depends on it
+        manifest = read_manifest(checkpoint, batch - 1)
+        return manifest if manifest.state is not None else None
+    return None
 
 
 def _remove_later(checkpoint: Checkpoint, last: int) -> None:

@@ -74,10 +74,12 @@ def list_reject_files(checkpoint: Checkpoint) -> tuple[RejectFile, ...]:
     files = []
     # A batch that is not committed may be repeated, and would be listed twice.
     last = last_batch(checkpoint)
+    if last is None:  # rows of the checkpoint whose offsets this one took over
+        last = read_job_record(checkpoint).first_batch - 1
     commits = _Commits(checkpoint)
     for path in checkpoint.rejects.glob("*/*.parquet"):
         named = _NAME.fullmatch(path.name)
-        if named is None or (last is not None and int(named["batch"]) > last):
+        if named is None or int(named["batch"]) > last:
             continue
         batch, join, group = (int(named[part]) for part in ("batch", "join", "group"))
         file = RejectFile(batch, join, group, path.parent.name, path)

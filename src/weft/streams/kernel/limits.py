@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,18 +17,18 @@ from weft.streams.kernel.working import ActiveSide, SideState, apply_limits
 
 
 def evict_oldest(
-    place: JoinFolder, task: JoinTask, entries: Sequence[Entry], *, watermark: int
+    place: JoinFolder, task: JoinTask, entries: Mapping[int, Entry], *, watermark: int
 ) -> list[dict[str, Any]]:
-    """Evict the oldest rows of a join until its limits hold; return for each entry a report of what changed."""
-    states = [open_state(place, [entry], range_of_entry(entry), task, None, None) for entry in entries]
+    """Evict the oldest rows of a join until its limits hold; return for each task a report of what changed."""
+    states = [open_state(place, [entry], range_of_entry(entry), task, None, None) for entry in entries.values()]
     after, rejects = list(states), [list[RejectRows]() for _ in states]
     for side in SIDES:
         if task.side(side).limits.max_state_rows is not None:
             after = _evict_side(task, side, after, rejects)
     reports = []
-    for number, (entry, before, state) in enumerate(zip(entries, states, after, strict=True)):
-        keys = range_of_entry(entry)
-        _, report = save_state(place, before, state, rejects[number], watermark=watermark, keys=keys, task=number)
+    for place_of, (number, entry) in enumerate(entries.items()):
+        before, state, keys = states[place_of], after[place_of], range_of_entry(entry)
+        _, report = save_state(place, before, state, rejects[place_of], watermark=watermark, keys=keys, task=number)
         reports.append(report)
     return reports
 
@@ -41,7 +41,9 @@ def _evict_side(
     owners = [number for number, mine in enumerate(sides) for _ in mine.segments]
     if not owners:
         return states
-    working = ActiveSide.over(side, task.side(side), sides)
+    # The limit on the rows of a key is enforced by the task that has the key.
+    limits = replace(task.side(side).limits, max_rows_per_key=None)
+    working = ActiveSide.over(side, replace(task.side(side), limits=limits), sides)
     apply_limits(working, task.keys)
     evicted = dict(zip([p for p, is_changed in enumerate(working.changed) if is_changed], working.rejects, strict=True))
     for part, rows in evicted.items():

@@ -30,6 +30,9 @@ class StateFiles(Protocol):
     def create(self, name: str, put: Callable[[Any], None]) -> str:
         """Write a new file and return its checksum; `put` receives the open stream."""
 
+    def forget(self, name: str) -> None:
+        """Remove a copy on this machine, if there is one."""
+
 
 class StateStore:
     """The files below the folder of a checkpoint on a disk, by names relative to it; they are synced and memory mapped."""
@@ -50,6 +53,9 @@ class StateStore:
             return pa.memory_map(path).read_buffer()
         except (OSError, pa.ArrowInvalid) as cause:
             raise damaged_state(path, str(cause)) from cause
+
+    def forget(self, name: str) -> None:
+        """Do nothing: there are no copies."""
 
     def create(self, name: str, put: Callable[[Any], None]) -> str:
         """Write a new file and return its checksum; `put` receives the open stream.  Its folder is not synced."""

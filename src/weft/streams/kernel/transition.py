@@ -374,6 +374,6 @@ def check_size(state: GroupState, left: Arrivals, right: Arrivals, *, tasks: int
         raise KernelProblem(
             "W2211",
             f"a group of keys has {size:,} bytes of state and new rows; the maximum for a task is {most:,}",
-            f"read less in each batch ('max.files.per.trigger'), or SET 'groups' = '{suggested}' or more; "
+            f"if the job sets 'groups', allow '{suggested}' or more; read less in each batch ('max.files.per.trigger'); "
             "if one key has most of the rows, narrow the bound of the join",
         )

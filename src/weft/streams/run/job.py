@@ -93,10 +93,16 @@ def run_statements(
             return
         # Watermark and clocks are on disk before they are used, so that a repeated batch has the same result.
         stages = statement.begin_batch(number, final=final)
-        with stages.cache(rows) as source:
-            joined = stages.join(source)  # the kernel with its state, lookups into tables
-            selected = stages.select(joined, with_event_time=statement.sink.needs_event_time)
-            written = statement.write(stages, selected)  # one Spark job runs all of it
+        try:
+            with stages.cache(rows) as source:
+                joined = stages.join(source)  # the kernel with its state, lookups into tables
+                selected = stages.select(joined, with_event_time=statement.sink.needs_event_time)
+                written = statement.write(stages, selected)  # one Spark job runs all of it
+        except Exception as failure:
+            if not statement.use_more_tasks(failure):
+                raise
+            run_batch(statement, rows, number, final=final)
+            return
         reports = statement.collect_reports(stages)
         statement.commit(stages, written, reports)  # the ledger balances, the manifest is written
 

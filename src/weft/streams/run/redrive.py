@@ -122,7 +122,8 @@ def _redrive_statement(
     if checkpoint is None:
         return None
     # The lock of a run: a redrive reads state and rejects that a batch would change.
-    with lock_statement(checkpoint.lock, plan.name):
+    with lock_statement(checkpoint.lock, plan.name) as lease:
+        checkpoint = replace(checkpoint, lease=lease)
         _check_unchanged(plan, checkpoint)
         check_commits(checkpoint)
         recover(checkpoint)

@@ -46,7 +46,7 @@ from weft.streams.plan.clocks import collect_timeouts, find_idle_sides
 from weft.streams.plan.kernel_spec import build_task
 from weft.streams.plan.resolved import JobPlan, StatementPlan
 from weft.streams.run.endpoints import Reader, Sink, Written
-from weft.streams.run.failing import explain_failure
+from weft.streams.run.failing import collect_messages, explain_failure
 from weft.streams.run.opening import choose_tasks
 from weft.streams.run.report import Listener, QueryReport, batch_report, join_reports, source_names
 from weft.streams.run.stages import Stages
@@ -55,6 +55,7 @@ from weft.streams.spark.kernel_stage import BatchContext, ReportsParam, ShippedJ
 
 Mode = Literal["final", "available", "continuous"]
 _LOOK = 0.2  # seconds between two looks at a query or a request to stop
+_TOO_LARGE, _SPLIT, _MOST_TASKS = "KernelProblem: W2211:", 4, 1024
 _NOT_STARTED: tuple[type[Exception], ...] = (PySparkException, *JVM_GONE)
 _STOPPED: tuple[type[Exception], ...] = (StreamingQueryException, *JVM_GONE)
 _FOREIGN: tuple[type[Exception], ...] = (PySparkException, OSError, KernelProblem, *JVM_GONE)
@@ -107,6 +108,7 @@ class Statement:
     stopping: bool = False
     busy: threading.Lock = field(default_factory=threading.Lock)
     tasks: int = 0
+    least_tasks: int = 0
     joins: Mapping[int, ShippedJoin] = EMPTY
 
     @classmethod
@@ -270,10 +272,20 @@ class Statement:
             began=began,
         )
 
+    def use_more_tasks(self, failure: Exception) -> bool:
+        """Return whether a batch that failed can be repeated with more tasks: its rows did not fit into those it had."""
+        is_too_large = _TOO_LARGE in collect_messages(failure)
+        more = min(_SPLIT * self.tasks, int(self.running.job.settings.get("groups") or _MOST_TASKS))
+        if not is_too_large or more <= self.tasks:
+            return False
+        self.least_tasks = more
+        return True
+
     def _share_keys(self) -> None:
         """Choose the number of tasks of the next batch; more of them share the keys when the state has grown."""
         stats = EMPTY if self.before is None else self.before.stats
-        tasks = choose_tasks(self.running.job, count_cores(self.running.spark), stats)
+        chosen = choose_tasks(self.running.job, count_cores(self.running.spark), stats)
+        tasks = max(chosen, self.least_tasks)
         if tasks != self.tasks:
             self.tasks = tasks
             self.joins = {
