@@ -103,7 +103,9 @@ def test_a_hostile_name_is_a_column_that_is_not_there(name: str) -> None:
         if name == "left.id" and i >= 10:
             continue  # the documented way to name a side
         assert isinstance(found, WeftError), f"attempt {i} accepted {name!r}"
-        assert found.code in ("W0101", "W0102", "W0303")
+        # The order of a join may be an expression; those that are none are refused as such.
+        is_order = i in (4, 5) and found.code.startswith("W02")
+        assert is_order or found.code in ("W0101", "W0102", "W0303")
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES, ids=lambda t: repr(t)[:40])

@@ -82,7 +82,7 @@ def test_the_older_of_two_processes_is_fenced(
             process.communicate()
     assert newer.returncode == 0, stdout + stderr
     assert older.returncode != 0
-    assert [finding["code"] for finding in json.loads(lost)["diagnostics"]] == ["W2205"]
+    assert [finding["code"] for finding in json.loads(lost)["diagnostics"]] == ["W2205"], lost
     assert read_output(place) == wanted
     (query,) = json.loads(stdout)["data"]["queries"]
     assert query["batches"] == BATCHES + 1

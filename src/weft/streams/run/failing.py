@@ -65,10 +65,10 @@ SOURCES = (
     FailureRule(
         error=StreamError,
         code="W2205",
-        message="another process runs with the checkpoint '{0}'",
+        message="another process has taken over the checkpoint of this statement",
         help="nothing of this batch is committed; the other process continues after the last commit",
         conditions=("CONCURRENT_STREAM_LOG_UPDATE",),
-        text=re.compile(r"Multiple streaming (?:queries|jobs) are concurrently using (\S+)/spark/\w+"),
+        text=re.compile(r"Multiple streaming (?:queries|jobs) are concurrently using \S+/spark/\w+"),
     ),
     *REFUSALS,
 )
