@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import threading
 import uuid
 from dataclasses import replace
@@ -19,7 +20,7 @@ from weft.errors import FileStoreError, StreamError
 from weft.io.stores.store_path import StorePath, as_place
 from weft.streams.checkpoint import lease
 from weft.streams.checkpoint.cached_files import CachedFiles
-from weft.streams.checkpoint.commit import commit_batch
+from weft.streams.checkpoint.commit import commit_batch, remove_unused
 from weft.streams.checkpoint.lease import find_runner, lock_statement
 from weft.streams.checkpoint.lock import this_process
 from weft.streams.checkpoint.manifest import (
@@ -216,3 +217,55 @@ def test_a_state_file_that_is_gone_is_named(bucket: StorePath) -> None:
     with pytest.raises(StreamError, match=name) as caught:
         run_in(bucket)
     assert caught.value.code == "W2202"
+
+
+def test_a_late_process_removes_nothing_that_a_later_commit_lists(bucket: StorePath, tmp_path: Path) -> None:
+    """It committed batch 1, was cut off before it cleaned up, and wakes up after another one has committed batch 2."""
+    found = run_in(bucket, BATCHES[:3], final=False).checkpoint
+    remove_unused(found, read_manifest(found, 1), read_manifest(found, 0))
+    listed = read_manifest(found, 2).state or ()
+    assert all((found.join_state(1) / name).is_file() for entry in listed for name in list_files(entry))
+    assert as_set(run_in(bucket).rows) == as_set(run(tmp_path).rows)
+
+
+def test_without_the_last_lease_nothing_is_removed(bucket: StorePath) -> None:
+    found = run_in(bucket, BATCHES[:2], final=False).checkpoint
+    unlisted = cast("StorePath", found.join_state(1) / "1-0-abc-left.arrow")
+    unlisted.write_bytes(b"of another attempt")
+    manifest = read_manifest(found, 1)
+    with lock_statement(found.lock, "status") as held:
+        assert held is not None
+        later = held.path.with_name("000099.json")
+        later.write_text("{}")
+        remove_unused(replace(found, lease=held), manifest)
+        assert unlisted.is_file()
+        later.unlink()
+        remove_unused(replace(found, lease=held), manifest)
+        assert not unlisted.is_file()
+
+
+def test_a_copy_that_a_power_cut_left_is_read_again(bucket: StorePath, tmp_path: Path) -> None:
+    checkpoint = run_in(bucket, BATCHES[:2], final=False).checkpoint
+    copies = [path for path in CachedFiles(str(checkpoint.root)).folder.iterdir() if path.name.endswith(".arrow")]
+    assert copies
+    for path in copies:
+        path.write_bytes(path.read_bytes()[:-9])
+    checked_files().clear()
+    assert as_set(run_in(bucket).rows) == as_set(run(tmp_path).rows)
+
+
+def test_machines_may_have_the_same_name(bucket: StorePath) -> None:
+    """The id of a process of the other machine says nothing here."""
+    lock = bucket / "status" / "lock"
+    document = {"host": socket.gethostname(), "pid": 2**22 - 1, "began": "another0/7", "held": True}
+    (lock.with_name("lease") / "000001.json").write_text(json.dumps(document))
+    by = find_runner(lock)
+    assert by is not None
+    assert by.process.pid == 2**22 - 1
+
+
+def test_an_address_with_credentials_is_no_place() -> None:
+    with pytest.raises(FileStoreError) as caught:
+        as_place("s3://lake/checkpoint?secret_key=abc")
+    assert caught.value.code == "W1902"
+    assert "abc" not in str(caught.value)

@@ -190,9 +190,8 @@ def remove_unused(checkpoint: Checkpoint, manifest: Manifest, before: Manifest |
         for entry in list_state(checkpoint, one)
         for name in list_files(entry)
     }
-    if checkpoint.lease is not None:
-        # Another process may have committed since: its files are not in these lists.
-        checkpoint.lease.check()
+    if checkpoint.lease is not None and not checkpoint.lease.is_last:
+        return  # another process goes on from this commit, and removes what it does not need
     places = [path for path in checkpoint.state.rglob("*") if path not in listed]
     remove_paths(path for path in places if _is_until(path, manifest.batch) and not _is_folder(path))
     # Only earlier versions made folders for batches and groups.

@@ -157,8 +157,12 @@ def remove_paths(paths: Iterable[Place]) -> None:
 class HeldLease(Protocol):
     """A lease of this process, see `weft.streams.checkpoint.lease`."""
 
+    @property
+    def is_last(self) -> bool:
+        """Whether no other process has taken a later lease."""
+
     def check(self) -> None:
-        """Raise `StreamError` W2205 if another process has taken the next lease."""
+        """Raise `StreamError` W2205 if another process has taken a later lease."""
 
 
 @dataclass(frozen=True, slots=True)

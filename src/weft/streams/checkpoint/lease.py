@@ -7,8 +7,8 @@
 A store has no locks that end with their process.  A lease that its holder no longer renews ends after `LASTS` seconds,
 and the next start takes a lease with the next number; the file of a number is created once, so one start gets it.
 
-A holder that was cut off may wake up later.  It cannot commit: the next holder has created the file of that batch, or
-this one notices the next lease first.  What it wrote until then is listed by no commit.
+A holder that was cut off may wake up later.  Before a commit it looks for a later lease, and of two processes that
+commit one batch, only one creates its file.  So each batch is committed once; what the other wrote is in no commit.
 """
 
 from __future__ import annotations
@@ -41,8 +41,13 @@ class Lease:
     statement: str
     ended: threading.Event = field(default_factory=threading.Event)
 
+    @property
+    def is_last(self) -> bool:
+        """Whether no other process has taken a later lease."""
+        return _find_newest(self.path.parent) in (None, self.path)
+
     def check(self) -> None:
-        """Raise `StreamError` W2205 if another process has taken the next lease."""
+        """Raise `StreamError` W2205 if another process has taken a later lease."""
         newest = _find_newest(self.path.parent)
         if newest is not None and newest != self.path:
             raise StreamError(
