@@ -269,3 +269,15 @@ def test_an_address_with_credentials_is_no_place() -> None:
         as_place("s3://lake/checkpoint?secret_key=abc")
     assert caught.value.code == "W1902"
     assert "abc" not in str(caught.value)
+
+
+def test_rejects_of_an_attempt_that_no_commit_lists_are_not_there(bucket: StorePath) -> None:
+    """A task that outlived its batch may still write them; before the first commit there are none at all."""
+    found = run_in(bucket, BATCHES[:2], final=False).checkpoint
+    (one, *_) = listed = list_reject_files(found)
+    late = one.path.with_name(f"{one.batch}-j1-0.0123456789ab.parquet")
+    cast("StorePath", late).write_bytes(one.path.read_bytes())
+    assert list_reject_files(found) == listed
+    found.commit_file(0).unlink()
+    found.commit_file(1).unlink()
+    assert list_reject_files(found) == ()
